@@ -1,0 +1,1 @@
+"""Plain classes that live in processes."""

@@ -1,0 +1,91 @@
+"""The interface of an engine. One file a kind beside this one; nothing above knows which it is.
+
+An engine hands out what one step produced for all its turns in one call (`on_frames`), so that the
+cost per token falls as load rises. It never blocks the event loop it was started on, and calls its
+sinks on that loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from turns.frames import Frame, Job
+
+
+class EngineInfo(Struct, frozen=True):
+    """What never changes while an engine lives. Sizes in tokens; `kv_blocks` 0 means unknown."""
+
+    block_size: int
+    max_model_len: int
+    vocab_size: int
+    max_turns: int
+    kv_blocks: int = 0
+    reads_conversation: bool = False
+
+
+class EngineStats(Struct, frozen=True, array_like=True):
+    """Load now: turns running and waiting, prompt tokens still to prefill, share of KV in use."""
+
+    running: int = 0
+    waiting: int = 0
+    prefill_tokens: int = 0
+    kv_used: float = 0.0
+    prompt_tokens_total: int = 0
+    cached_tokens_total: int = 0
+    output_tokens_total: int = 0
+    aborts_total: int = 0
+
+
+class KvStored(Struct, frozen=True, array_like=True, tag=0):
+    """Blocks entered the prefix cache: `token_ids` of whole blocks that follow block `parent`."""
+
+    block_hashes: list[int]
+    parent: int | None
+    token_ids: list[int]
+    block_size: int
+    salt: str = ""
+
+
+class KvRemoved(Struct, frozen=True, array_like=True, tag=1):
+    block_hashes: list[int]
+
+
+class KvCleared(Struct, frozen=True, array_like=True, tag=2):
+    pass
+
+
+KvEvent = KvStored | KvRemoved | KvCleared
+
+FrameSink = Callable[[list[Frame]], None]
+KvSink = Callable[[Sequence[KvEvent]], None]
+
+
+class Engine(Protocol):
+    """Begin and abort do not wait; everything that happens to a turn comes as a frame."""
+
+    async def start(self, *, on_frames: FrameSink, on_kv: KvSink) -> EngineInfo:
+        """Load and warm up. Raises EngineError with what to do when it cannot."""
+        ...
+
+    def begin(self, job: Job) -> None:
+        """Take the turn. Raises InvalidRequestError (bad ids, too long) or OverloadedError."""
+        ...
+
+    def abort(self, turn: str) -> None:
+        """End the turn now; its last frame has finish `abort`. An unknown turn is no error."""
+        ...
+
+    def stats(self) -> EngineStats: ...
+
+    async def check(self) -> None:
+        """Raise EngineError when the engine is dead or hangs."""
+        ...
+
+    async def drain(self, timeout: float) -> None:
+        """Take no new turn, wait until the running ones have ended, at most `timeout` seconds."""
+        ...
+
+    async def stop(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Wiring only: settings in, Serve application out."""

@@ -1,0 +1,1 @@
+"""Turn and Family to token ids."""

@@ -1,0 +1,1 @@
+"""How each public API spells a turn: bytes to Turn, events to bytes."""

@@ -1,0 +1,1 @@
+"""Which replica, and why: pure arithmetic over block hashes, load and hints."""

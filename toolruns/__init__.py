@@ -1,0 +1,1 @@
+"""A streaming tool call as a trajectory."""

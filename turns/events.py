@@ -1,0 +1,105 @@
+"""Events: what can happen in a turn, and the order in which it may happen.
+
+A turn is `TurnStarted`, then blocks one after the other, then exactly one `TurnEnded` or
+`TurnFailed`. A block is `ReasoningDelta+ ReasoningEnded`, `TextDelta+ TextEnded`, or
+`ToolCallStarted ToolArgumentsDelta* (ToolCallReady | ToolCallCut)`. Blocks never overlap: one is
+ended before the next begins. `index` counts the tool calls of the turn from 0.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from turns.errors import ErrorKind
+
+Stop = Literal["end", "tool_use", "length", "stop_sequence", "cancelled"]
+Cut = Literal["length", "cancel", "malformed"]
+
+
+class Usage(Struct, frozen=True, array_like=True):
+    """Real token counts. `input` includes `cached`; `output` includes `reasoning`."""
+
+    input: int = 0
+    cached: int = 0
+    output: int = 0
+    reasoning: int = 0
+
+
+class TurnStarted(Struct, frozen=True, array_like=True, tag=0):
+    """The engine took the turn: tokens of the prompt, and how many of them its cache held."""
+
+    input_tokens: int
+    cached_tokens: int = 0
+
+
+class ReasoningDelta(Struct, frozen=True, array_like=True, tag=1):
+    text: str
+
+
+class ReasoningEnded(Struct, frozen=True, array_like=True, tag=2):
+    pass
+
+
+class TextDelta(Struct, frozen=True, array_like=True, tag=3):
+    text: str
+
+
+class TextEnded(Struct, frozen=True, array_like=True, tag=4):
+    pass
+
+
+class ToolCallStarted(Struct, frozen=True, array_like=True, tag=5):
+    index: int
+    id: str
+    name: str
+
+
+class ToolArgumentsDelta(Struct, frozen=True, array_like=True, tag=6):
+    """The next piece of the arguments' JSON text. Concatenated, the pieces are the whole text."""
+
+    index: int
+    json: str
+
+
+class ToolCallReady(Struct, frozen=True, array_like=True, tag=7):
+    """The call is complete and `arguments` is a valid JSON object: dispatch it now."""
+
+    index: int
+    arguments: str
+
+
+class ToolCallCut(Struct, frozen=True, array_like=True, tag=8):
+    """The call will never be complete. What came of its arguments stays as it is."""
+
+    index: int
+    reason: Cut
+
+
+class TurnEnded(Struct, frozen=True, array_like=True, tag=9):
+    stop: Stop
+    usage: Usage
+    stop_sequence: str | None = None
+
+
+class TurnFailed(Struct, frozen=True, array_like=True, tag=10):
+    """The turn died after it began. `message` is safe to show to the client."""
+
+    kind: ErrorKind
+    message: str
+
+
+Event = (
+    TurnStarted
+    | ReasoningDelta
+    | ReasoningEnded
+    | TextDelta
+    | TextEnded
+    | ToolCallStarted
+    | ToolArgumentsDelta
+    | ToolCallReady
+    | ToolCallCut
+    | TurnEnded
+    | TurnFailed
+)

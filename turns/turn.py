@@ -1,0 +1,113 @@
+"""A turn: one request to the model, in the words of no API."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from turns.blocks import Message
+
+Api = Literal["messages", "responses", "chat"]
+
+
+class Tool(Struct, frozen=True):
+    """A tool that the model may call.
+
+    `parameters` is the JSON schema as received, its key order kept. A `custom` tool takes free
+    text, constrained by `format` where the engine can. A `deferred` tool stays out of the prompt's
+    tool header until a `ToolReference` shows it.
+    """
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] = field(default_factory=dict)
+    kind: Literal["function", "custom"] = "function"
+    strict: bool = False
+    deferred: bool = False
+    namespace: str = ""
+    format: dict[str, Any] | None = None
+
+
+class ToolChoice(Struct, frozen=True):
+    """Whether the model may, must or must not call; `named` names the one tool it must call."""
+
+    mode: Literal["auto", "required", "named", "none"] = "auto"
+    name: str = ""
+    parallel: bool = True
+
+
+class Thinking(Struct, frozen=True):
+    """The neutral thinking control of all APIs. `default` leaves the choice to the family.
+
+    `budget` is in tokens. `show` says whether the client asked to see the reasoning.
+    """
+
+    mode: Literal["default", "on", "off"] = "default"
+    effort: str = ""
+    budget: int | None = None
+    show: bool = True
+
+
+class Sampling(Struct, frozen=True):
+    """How tokens are drawn; None leaves it to the model. `stop` acts on visible text only."""
+
+    max_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    min_p: float | None = None
+    seed: int | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    repetition_penalty: float | None = None
+    stop: tuple[str, ...] = ()
+
+
+class OutputFormat(Struct, frozen=True):
+    """The shape that the visible answer must have."""
+
+    kind: Literal["text", "json_object", "json_schema"] = "text"
+    schema: dict[str, Any] | None = None
+    name: str = ""
+    strict: bool = False
+
+
+class Hints(Struct, frozen=True, omit_defaults=True):
+    """What the harness told about the turn (`nvext.agent_hints`, `x-treadle-*`), as received.
+
+    `priority`: higher is more urgent. `osl`: expected output length in tokens.
+    `latency_sensitivity`: 0 (batch) to 1 (interactive).
+    """
+
+    priority: int = 0
+    osl: int | None = None
+    latency_sensitivity: float | None = None
+    speculative_prefill: bool = False
+
+
+class Turn(Struct, frozen=True):
+    """One request to the model. System text is the first message(s) with role `system`.
+
+    `session` is the harness's own session key or "" when it gave none. `template_kwargs` goes to
+    the chat template as it is. `previous` is the id of a stored response that this turn continues.
+    """
+
+    id: str
+    api: Api
+    model: str
+    messages: tuple[Message, ...]
+    tools: tuple[Tool, ...] = ()
+    tool_choice: ToolChoice = field(default_factory=ToolChoice)
+    sampling: Sampling = field(default_factory=Sampling)
+    thinking: Thinking = field(default_factory=Thinking)
+    output: OutputFormat = field(default_factory=OutputFormat)
+    hints: Hints = field(default_factory=Hints)
+    stream: bool = False
+    session: str = ""
+    parent_session: str = ""
+    previous: str = ""
+    store: bool = False
+    template_kwargs: dict[str, Any] = field(default_factory=dict)
+    echo: dict[str, Any] = field(default_factory=dict)
+    """Request fields that only this API's own encoder reads back (metadata, include_usage …)."""
