@@ -123,11 +123,15 @@ class Spelling(Struct, frozen=True, cache_hash=True):
 
 
 class Calls(Struct, frozen=True, cache_hash=True):
-    """How a family spells tool calls: markers that open them in text, and the states behind."""
+    """How a family spells tool calls: markers that open them in text, and the states behind.
+
+    `ids`: a family whose template refuses other ids than nine letters or digits says `nine`.
+    """
 
     opens: On = ()
     states: States = ()
     spelling: Spelling | None = None
+    ids: Literal["any", "nine"] = "any"
 
 
 class Grammar(Struct, frozen=True, cache_hash=True):
