@@ -17,6 +17,8 @@ class ThinkingControls(Struct, frozen=True):
     `default` is what the template does when nothing is said; `none` means that the family does
     not reason. `on` and `off` are template arguments; `effort` maps an effort word to template
     arguments; `budget_arg` names the template argument that takes a token budget, "" if none.
+    `system_on` and `system_off` are words that some templates look for in the system message
+    instead (`/no_think`); they go to its end on a line of their own.
     """
 
     default: Literal["on", "off", "none"] = "none"
@@ -24,6 +26,8 @@ class ThinkingControls(Struct, frozen=True):
     off: dict[str, Any] = field(default_factory=dict)
     effort: dict[str, dict[str, Any]] = field(default_factory=dict)
     budget_arg: str = ""
+    system_on: str = ""
+    system_off: str = ""
 
 
 class Replay(Struct, frozen=True):

@@ -1,0 +1,138 @@
+"""Which families there are, and by which names people know them.
+
+Our own families are the files beside this one that hold a `FAMILY`. Other packages add theirs by
+the entry point group `treadle.families`: the entry point loads to a `Family`. A name is taken
+once; who comes second is told so, nobody is replaced in silence.
+
+A reasoning parser and a tool parser of another server can be chosen apart, by the names they have
+there: `choose("nemotron_deci", "qwen3_coder")`. The pair is a family too, named by both
+(`nemotron_deci+qwen3_coder`), so that one string still says all that a parser must know.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from importlib.metadata import entry_points
+
+import msgspec
+
+import families
+from families.family import Family
+from turns.errors import NotFoundError
+
+GROUP = "treadle.families"
+
+
+@functools.cache
+def known() -> dict[str, Family]:
+    """All families by name: our own first, then those of other packages."""
+    return index([*_own(), *_plugged()])
+
+
+def index(found: Iterable[Family]) -> dict[str, Family]:
+    """Families by name. Raises ValueError when two have the same name."""
+    table: dict[str, Family] = {}
+    for family in found:
+        if family.name in table:
+            msg = (
+                f"two families are called {family.name!r}: {table[family.name].title!r} and "
+                f"{family.title!r}; rename the second"
+            )
+            raise ValueError(msg)
+        table[family.name] = family
+    return table
+
+
+def get(name: str) -> Family:
+    """The family of that name, or the pair `reasoning+tools`.
+
+    Raises NotFoundError, which names what comes near.
+    """
+    found = known().get(name)
+    if found is not None:
+        return found
+    reasoning, plus, tools = name.partition("+")
+    if plus:
+        return choose(reasoning, tools)
+    raise NotFoundError(_unknown("family", name, known()), param="family")
+
+
+def choose(reasoning: str, tools: str) -> Family:
+    """The family made of a reasoning parser and a tool parser, each by any name it is known by.
+
+    "" is a parser that is off. Everything that is not the grammar comes from the family of the
+    reasoning parser, which is the one whose template knows thinking.
+    """
+    first = by_alias("reasoning", reasoning) if reasoning else None
+    second = by_alias("tools", tools) if tools else None
+    base = first or second
+    if base is None:
+        msg = "choose a reasoning parser, a tool parser or both; both are empty"
+        raise NotFoundError(msg, param="family")
+    if first is not None and second is not None and first.name == second.name:
+        return base
+    return msgspec.structs.replace(
+        base,
+        name=f"{reasoning}+{tools}",
+        title=" + ".join(part.title for part in (first, second) if part is not None),
+        grammar=f"{first.grammar if first else ''}+{second.grammar if second else ''}",
+        template_marks=(),
+        architectures=(),
+    )
+
+
+def by_alias(kind: str, name: str) -> Family:
+    """The family whose reasoning parser (or tool parser) is called `name` somewhere.
+
+    vLLM, SGLang and Dynamo write `-`, `_` or nothing between the words; all are taken.
+    """
+    table = _aliases(kind)
+    found = table.get(_plain(name))
+    if found is None:
+        what = "reasoning parser" if kind == "reasoning" else "tool parser"
+        raise NotFoundError(_unknown(what, name, table), param="family")
+    return found
+
+
+@functools.cache
+def _aliases(kind: str) -> dict[str, Family]:
+    table: dict[str, Family] = {}
+    for family in known().values():
+        given = family.reasoning_aliases if kind == "reasoning" else family.tool_aliases
+        for alias in given:
+            table.setdefault(_plain(alias), family)
+    for family in known().values():  # a family's own name is the last resort
+        table.setdefault(_plain(family.name), family)
+    return table
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("-", "_").replace(".", "_")
+
+
+def _unknown(what: str, name: str, table: Iterable[str]) -> str:
+    names = sorted(table)
+    near = difflib.get_close_matches(name, names, n=3) or names
+    return f"no {what} is called {name!r}; choose one of: {', '.join(near)}"
+
+
+def _own() -> Iterator[Family]:
+    for module in pkgutil.iter_modules(families.__path__):
+        found = getattr(importlib.import_module(f"families.{module.name}"), "FAMILY", None)
+        if isinstance(found, Family):
+            yield found
+
+
+def _plugged() -> Iterator[Family]:
+    for point in entry_points(group=GROUP):
+        found = point.load()
+        if not isinstance(found, Family):
+            msg = (
+                f"entry point {point.value!r} of {GROUP} is a {type(found).__name__}, not a Family"
+            )
+            raise TypeError(msg)
+        yield found
