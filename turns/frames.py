@@ -46,6 +46,8 @@ class Job(Struct, array_like=True, frozen=True):
 
     `priority`: lower runs first (vLLM's polarity). `salt` separates prefix caches. `conversation`
     is filled only for engines that answer from the conversation itself (the scripted one).
+    `resumed` of the prompt's last tokens are output of this turn from an engine that was lost: the
+    turn goes on behind them.
     """
 
     turn: str
@@ -58,6 +60,7 @@ class Job(Struct, array_like=True, frozen=True):
     conversation: Turn | None = None
     thinking_budget: int | None = None
     constraint: dict[str, Any] | None = None
+    resumed: int = 0
 
 
 class EventBatch(Struct, array_like=True, frozen=True):

@@ -12,7 +12,20 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from router.kv import KvCleared, KvEvent, KvRemoved, KvStored
 from turns.frames import Frame, Job
+
+__all__ = [
+    "Engine",
+    "EngineInfo",
+    "EngineStats",
+    "FrameSink",
+    "KvCleared",
+    "KvEvent",
+    "KvRemoved",
+    "KvSink",
+    "KvStored",
+]
 
 
 class EngineInfo(Struct, frozen=True):
@@ -38,26 +51,6 @@ class EngineStats(Struct, frozen=True, array_like=True):
     output_tokens_total: int = 0
     aborts_total: int = 0
 
-
-class KvStored(Struct, frozen=True, array_like=True, tag=0):
-    """Blocks entered the prefix cache: `token_ids` of whole blocks that follow block `parent`."""
-
-    block_hashes: list[int]
-    parent: int | None
-    token_ids: list[int]
-    block_size: int
-    salt: str = ""
-
-
-class KvRemoved(Struct, frozen=True, array_like=True, tag=1):
-    block_hashes: list[int]
-
-
-class KvCleared(Struct, frozen=True, array_like=True, tag=2):
-    pass
-
-
-KvEvent = KvStored | KvRemoved | KvCleared
 
 FrameSink = Callable[[list[Frame]], None]
 KvSink = Callable[[Sequence[KvEvent]], None]

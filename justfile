@@ -1,0 +1,66 @@
+# The same steps as CI's, one by one. `just` alone lists them.
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+
+_default:
+    @just --list --unsorted
+
+# make the environment (.venv) from its lock
+setup *arguments:
+    "$(scripts/find-python)" scripts/bootstrap.py setup {{arguments}}
+
+# everything CI runs
+check *steps:
+    ./test {{steps}}
+
+# format the code and fix what can be fixed
+format:
+    ruff format .
+    ruff check --fix .
+
+lint:
+    python scripts/check.py format lint
+
+types:
+    python scripts/check.py types
+
+# the import contracts of pyproject.toml
+floors:
+    python scripts/check.py floors
+
+# tests that start neither Ray nor an engine
+test:
+    python scripts/check.py test
+
+test-ray:
+    python scripts/check.py test-ray
+
+test-vllm:
+    python scripts/check.py test-vllm
+
+# the real harness CLIs against clusters/scripted.yaml
+harness:
+    python scripts/check.py test-harness
+
+# benchmarks/bench_NAME.py
+bench name *arguments:
+    python benchmarks/bench_{{name}}.py {{arguments}}
+
+# a config of clusters/ or a path, until Ctrl-C
+serve config="":
+    ./run {{config}}
+
+# the property tests, with many more examples than CI takes
+fuzz *arguments:
+    pytest -q -m "not ray and not vllm and not harness and not gpu" --hypothesis-profile=fuzz {{arguments}}
+
+# family x case and API x case
+conformance:
+    pytest -q tests/conformance
+
+# requirements/*.lock from pyproject.toml
+lock *arguments:
+    scripts/lock {{arguments}}
+
+# CHANGELOG.md as it would read now; `just changelog --yes` writes it
+changelog *arguments="--draft":
+    towncrier build --version "$(grep -m1 -oP '^version = "\K[^"]+' pyproject.toml)" {{arguments}}

@@ -1,0 +1,26 @@
+"""The face of the Messages API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocols import errors
+from protocols.anthropic import decode as decoding
+from protocols.anthropic.encode import MessagesEncoder
+from turns.errors import TreadleError
+from turns.turn import Turn
+
+
+class Messages:
+    """`POST /v1/messages`."""
+
+    path = "/v1/messages"
+
+    def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
+        return decoding.decode(body, headers, turn_id=turn_id)
+
+    def encoder(self, turn: Turn, *, created: int, model: str) -> MessagesEncoder:
+        return MessagesEncoder(turn, created=created, model=model)
+
+    def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
+        return errors.anthropic(err, request_id)

@@ -1,0 +1,26 @@
+"""The face of the Chat Completions API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocols import errors
+from protocols.chat import decode as decoding
+from protocols.chat.encode import ChatEncoder
+from turns.errors import TreadleError
+from turns.turn import Turn
+
+
+class Chat:
+    """`POST /v1/chat/completions`."""
+
+    path = "/v1/chat/completions"
+
+    def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
+        return decoding.decode(body, headers, turn_id=turn_id)
+
+    def encoder(self, turn: Turn, *, created: int, model: str) -> ChatEncoder:
+        return ChatEncoder(turn, created=created, model=model)
+
+    def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
+        return errors.openai(err, request_id)

@@ -1,0 +1,26 @@
+"""The face of the Responses API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from protocols import errors
+from protocols.responses import decode as decoding
+from protocols.responses.encode import ResponsesEncoder
+from turns.errors import TreadleError
+from turns.turn import Turn
+
+
+class Responses:
+    """`POST /v1/responses`."""
+
+    path = "/v1/responses"
+
+    def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
+        return decoding.decode(body, headers, turn_id=turn_id)
+
+    def encoder(self, turn: Turn, *, created: int, model: str) -> ResponsesEncoder:
+        return ResponsesEncoder(turn, created=created, model=model)
+
+    def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
+        return errors.openai(err, request_id)

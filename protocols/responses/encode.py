@@ -1,0 +1,221 @@
+"""A turn's events as Responses events, and its fold as a whole response.
+
+Every block is an output item with its own slot: added, filled, done, in that order, before the
+next. Ids and sequence numbers are given once. The item of a call that was cut is never done:
+Codex runs a tool the moment its item is. `output` of the last event repeats the items as they were
+done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_never
+
+import msgspec
+
+from protocols import errors, ids, sse
+from protocols.outcome import Outcome, outcome, outcome_of
+from protocols.responses.open_items import OpenCall, OpenItem, OpenReasoning, OpenText
+from protocols.responses.output import Item, Output
+from turns.blocks import Reasoning, Text, ToolCall
+from turns.events import (
+    Event,
+    ReasoningDelta,
+    ReasoningEnded,
+    TextDelta,
+    TextEnded,
+    ToolArgumentsDelta,
+    ToolCallCut,
+    ToolCallReady,
+    ToolCallStarted,
+    TurnEnded,
+    TurnFailed,
+    TurnStarted,
+    Usage,
+)
+from turns.reply import CutCall, Reply
+from turns.turn import Turn
+
+REASONS: dict[Outcome, str] = {"length": "max_output_tokens", "cancelled": "cancelled"}
+
+
+class ResponsesEncoder:
+    """One turn as Responses events."""
+
+    def __init__(self, turn: Turn, *, created: int, model: str) -> None:
+        self.finished = False
+        self._turn = turn
+        self._output = Output(turn)
+        self._head = _head(turn, created, model)
+        self._items: list[Item] = []
+        self._open: OpenItem | None = None
+        self._sequence = 0
+        self._begun = False
+        self._calls = 0
+        self._called = False
+        self._cut = False
+        self._usage = Usage()
+
+    def encode(self, events: Sequence[Event]) -> bytes:
+        return b"".join([self._event(event) for event in events if not self.finished])
+
+    def keepalive(self) -> bytes:
+        if self.finished:
+            return b""
+        return self._lifecycle("response.in_progress") if self._begun else self._begin()
+
+    def whole(self, reply: Reply) -> tuple[int, bytes]:
+        if reply.failed is not None:
+            status, _, body = errors.openai(errors.from_failed(reply.failed), "")
+            return status, body
+        items: list[Item] = []
+        calls = 0
+        for index, block in enumerate(reply.blocks):
+            match block:
+                case Text(text=text):
+                    items.append(self._output.message(index, text, "completed"))
+                case Reasoning(text=text):
+                    items.append(self._output.reasoning(index, text, "completed"))
+                case ToolCall():
+                    items.append(self._output.call(index, block, calls, "completed"))
+                    calls += 1
+                case CutCall(call=call):
+                    items.append(self._output.call(index, call, calls, "incomplete"))
+                    calls += 1
+                case _:
+                    assert_never(block)
+        how = outcome_of(reply.stop, reply.blocks)
+        return 200, sse.dumps(self._ending(how, items, reply.usage))
+
+    def _event(self, event: Event) -> bytes:
+        match event:
+            case TextDelta(text=text) | ReasoningDelta(text=text):
+                return self._delta(event, text)
+            case ToolArgumentsDelta(json=json):
+                return self._grow(json)
+            case TextEnded() | ReasoningEnded():
+                return self._close()
+            case ToolCallStarted():
+                return self._add(OpenCall(self._output, len(self._items), event))
+            case ToolCallReady(arguments=arguments):
+                self._called = True
+                rest = self._open.rest(arguments) if self._open else ""
+                return (self._grow(rest) if rest else b"") + self._close()
+            case ToolCallCut():
+                return self._abandon()
+            case TurnStarted(input_tokens=tokens, cached_tokens=cached):
+                self._usage = Usage(tokens, cached)
+                return b"" if self._begun else self._begin()
+            case TurnEnded(stop=stop, usage=usage):
+                how = outcome(stop, called=self._called, cut=self._cut)
+                return self._end(self._ending(how, self._items, usage))
+            case TurnFailed():
+                return self._failed(event)
+            case _:
+                assert_never(event)
+
+    def _delta(self, event: TextDelta | ReasoningDelta, text: str) -> bytes:
+        added = b""
+        if self._open is None:
+            opened = OpenText if isinstance(event, TextDelta) else OpenReasoning
+            added = self._add(opened(self._output, len(self._items)))
+        return added + self._grow(text)
+
+    def _grow(self, text: str) -> bytes:
+        # The hot path: one JSON string between two pieces that were rendered with the item.
+        item = self._open
+        if item is None or not (shown := item.grow(text)):
+            return b""
+        self._sequence += 1
+        return item.head + sse.quote(shown) + item.tail % (self._sequence - 1)
+
+    def _add(self, item: OpenItem) -> bytes:
+        self._open = item
+        return b"".join([self._emit(kind, fields) for kind, fields in item.added()])
+
+    def _close(self) -> bytes:
+        item, self._open = self._open, None
+        if item is None:
+            return b""
+        self._items.append(item.whole("completed"))
+        return b"".join([self._emit(kind, fields) for kind, fields in item.done()])
+
+    def _abandon(self) -> bytes:
+        self._cut = True
+        if self._open is not None:
+            self._items.append(self._open.whole("incomplete"))
+            self._open = None
+        return b""
+
+    def _begin(self) -> bytes:
+        self._begun = True
+        return self._lifecycle("response.created") + self._lifecycle("response.in_progress")
+
+    def _lifecycle(self, kind: str) -> bytes:
+        response = self._response("in_progress", [], None)
+        return self._emit(kind, {"response": response})
+
+    def _end(self, response: dict[str, Any]) -> bytes:
+        self.finished = True
+        return self._emit(f"response.{response['status']}", {"response": response})
+
+    def _failed(self, event: TurnFailed) -> bytes:
+        begin = b"" if self._begun else self._begin()
+        if self._open is not None:
+            self._items.append(self._open.whole("incomplete"))
+        response = self._response("failed", self._items, self._usage)
+        code = errors.TABLE[event.kind].code or "invalid_prompt"
+        response["error"] = {"code": code, "message": event.message}
+        return begin + self._end(response)
+
+    def _ending(self, how: Outcome, items: list[Item], usage: Usage) -> dict[str, Any]:
+        reason = REASONS.get(how)
+        response = self._response("incomplete" if reason else "completed", items, usage)
+        if reason:
+            response["incomplete_details"] = {"reason": reason}
+        return response
+
+    def _response(self, status: str, items: list[Item], usage: Usage | None) -> dict[str, Any]:
+        return {
+            "id": self._head["id"],
+            "object": "response",
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "output": items,
+            "usage": None if usage is None else usage_of(usage),
+            **self._head,
+        }
+
+    def _emit(self, kind: str, fields: dict[str, Any]) -> bytes:
+        number = self._sequence
+        self._sequence += 1
+        return sse.named(
+            kind.encode(), sse.dumps({"type": kind, "sequence_number": number, **fields})
+        )
+
+
+def usage_of(usage: Usage) -> dict[str, Any]:
+    """OpenAI's `input_tokens` counts what the cache held too."""
+    return {
+        "input_tokens": usage.input,
+        "input_tokens_details": {"cached_tokens": usage.cached},
+        "output_tokens": usage.output,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+        "total_tokens": usage.input + usage.output,
+    }
+
+
+def _head(turn: Turn, created: int, model: str) -> dict[str, Any]:
+    """What stays the same in every state of the response; large parts are rendered once."""
+    echoed = dict(turn.echo.get("response") or {})
+    for name in ("tools", "instructions"):
+        if name in echoed:
+            echoed[name] = msgspec.Raw(sse.dumps(echoed[name]))
+    return {
+        "id": ids.response(turn.id),
+        "created_at": created,
+        "completed_at": None,
+        "model": model,
+        **echoed,
+    }

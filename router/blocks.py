@@ -1,0 +1,58 @@
+"""Block hashes: the name of a prompt's prefix, one per whole block of tokens.
+
+The hash of a block covers all tokens before it: XXH3-64 over the block's little-endian u32 bytes,
+seeded with the hash of its parent. A salt (tenant, LoRA, images) starts another chain, so prefixes
+that may not share a cache never match. A partial last block has no hash. Computed from token ids
+alone: an engine's own hashes change between versions and never get in.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+
+from xxhash import xxh3_64_intdigest
+
+_WORD = 4
+_SALT_SEED = 1
+
+
+def root(salt: str = "") -> int:
+    """The parent of a chain's first block."""
+    return xxh3_64_intdigest(salt.encode(), _SALT_SEED) if salt else 0
+
+
+def follow(parent: int, ids: Sequence[int], block_size: int) -> list[int]:
+    """Hashes of the whole blocks of `ids` that follow the block `parent`.
+
+    Raises ValueError for a block size below 1 and OverflowError for an id outside u32.
+    """
+    if block_size < 1:
+        raise ValueError(f"block size is {block_size}: it must be at least 1 token")
+    tokens = ids if isinstance(ids, array) and ids.typecode == "I" else array("I", ids)
+    raw = tokens.tobytes()  # slices of bytes beat slices of a memoryview here
+    width = block_size * _WORD
+    hashes: list[int] = []
+    append, digest = hashes.append, xxh3_64_intdigest
+    for start in range(0, len(raw) - width + 1, width):
+        parent = digest(raw[start : start + width], parent)
+        append(parent)
+    return hashes
+
+
+def chain(ids: Sequence[int], block_size: int, salt: str = "") -> list[int]:
+    """Hashes of all whole blocks of a prompt, first to last."""
+    return follow(root(salt), ids, block_size)
+
+
+def extend(hashes: Sequence[int], ids: Sequence[int], block_size: int, salt: str = "") -> list[int]:
+    """`chain(ids)` where `hashes` are those of a known prefix of `ids`: only what is new is read.
+
+    The caller answers for `hashes` belonging to `ids`; more of them than `ids` has blocks is a
+    ValueError.
+    """
+    done = len(hashes) * block_size
+    if done > len(ids):
+        raise ValueError(f"{len(hashes)} blocks of {block_size} are more than {len(ids)} tokens")
+    parent = hashes[-1] if hashes else root(salt)
+    return [*hashes, *follow(parent, ids[done:], block_size)]

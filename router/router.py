@@ -1,0 +1,240 @@
+"""The router: ties index, load, policy and queue into one answer per turn.
+
+The life of a reservation: `choose` makes it, `begun` and `first_token` follow it, `release` ends
+it, exactly once. It also ends when its replica leaves, its ingress dies or its time is over; then
+`release` answers False and nothing is counted twice. A turn that never began takes its prediction
+back.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+from xxhash import xxh3_64_intdigest
+
+from router.decision import Ask, Choice, Decision, Queued, Refusal, Refused
+from router.feed import Feed
+from router.index import PrefixIndex
+from router.kv import KvEvent
+from router.load import DEFAULT_OSL, Fleet, Info, Report, Reservation
+from router.pace import Pace
+from router.policy import POLICIES, Tuning, View
+from router.queue import Queue
+from router.snapshot import VERSION, Member, State, decode, encode
+
+Answer = tuple[Ask, Choice | Refusal]
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """Times in seconds. `queue_limit` 0 refuses at once when the fleet is full."""
+
+    policy: str = "kv"
+    tuning: Tuning = field(default_factory=Tuning)
+    seed: int = 0
+    max_blocks: int = 4_000_000
+    max_predicted: int = 262_144
+    predicted_ttl: float = 30.0
+    begin_ttl: float = 30.0
+    turn_ttl: float = 3600.0
+    queue_limit: int = 0
+    queue_patience: float = 30.0
+
+
+class Router:
+    """One model's fleet. Every method is a plain call and none blocks.
+
+    `counts` has decisions by their why, and the blocks of overlap that decisions `promised` and
+    engines `kept`: far apart, the index does not see what the engines do.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = chosen = settings or Settings()
+        if chosen.policy not in POLICIES:
+            raise ValueError(f"policy {chosen.policy!r}: choose one of {', '.join(POLICIES)}")
+        self._policy = POLICIES[chosen.policy]
+        self.fleet = Fleet(begin_ttl=chosen.begin_ttl, turn_ttl=chosen.turn_ttl)
+        self.index = PrefixIndex(
+            max_blocks=chosen.max_blocks,
+            max_predicted=chosen.max_predicted,
+            ttl=chosen.predicted_ttl,
+        )
+        self.feed = Feed(self.index)
+        self.queue = Queue(limit=chosen.queue_limit, patience=chosen.queue_patience)
+        self.pace = Pace()
+        self.counts: Counter[str] = Counter()
+        self._answers: list[Answer] = []  # to turns that lost their place in the queue
+
+    def join(self, replica: str, info: Info) -> None:
+        """Add a member; one of the same name is a new life. ValueError on a foreign block size."""
+        self.feed.join(replica, info.block_size)
+        self._drop(self.fleet.leave(replica))
+        self.fleet.join(replica, info)
+
+    def leave(self, replica: str) -> None:
+        """Remove a member with all that is known of it. Strangers are no error."""
+        self._drop(self.fleet.leave(replica))
+        self.feed.leave(replica)
+
+    def report(self, replica: str, report: Report) -> None:
+        """Take in a member's own word on its load."""
+        self.fleet.report(replica, report)
+
+    def kv(self, replica: str, events: Iterable[KvEvent], *, number: int | None = None) -> bool:
+        """Take in a batch of KV events. False: the view has a gap, fetch a snapshot of the
+        replica's cache for `resync`. ValueError when a block size is not the member's.
+        """
+        return self.feed.take(replica, events, number)
+
+    def resync(self, replica: str, events: Iterable[KvEvent], *, number: int | None = None) -> bool:
+        """Replace the view of a member by a snapshot of its cache as of batch `number`."""
+        return self.feed.resync(replica, events, number)
+
+    def choose(self, ask: Ask, now: float) -> Decision:
+        """A replica with a reservation, a place in the queue, or a refusal."""
+        self.expire(now)
+        if not len(self.queue):
+            placed = self._place(ask, now)
+            if placed is not None:
+                return placed
+        gone = self.queue.push(ask, now) if self.queue.limit else ask
+        if gone is ask:
+            return self._refuse("saturated")
+        if gone is not None:
+            self._answers.append((gone, self._refuse("saturated")))
+        return Queued(ask.turn, self.queue.ahead(ask.turn))
+
+    def admit(self, now: float) -> list[Answer]:
+        """Answers for turns that waited: call it after every release, join and report, and once a
+        second. A turn is answered exactly once.
+        """
+        self.expire(now)
+        answers, self._answers = self._answers, []
+        while (ask := self.queue.peek()) is not None:
+            placed = self._place(ask, now)
+            if placed is None:
+                break
+            self.queue.pop()
+            answers.append((ask, placed))
+        return answers
+
+    def cancel(self, turn: str) -> bool:
+        """Take a waiting turn out of the queue: its client left."""
+        return self.queue.cancel(turn)
+
+    def begun(self, reservation: str, now: float) -> bool:
+        """The engine took the turn. False when the reservation is not there (any more)."""
+        return self.fleet.begun(reservation, now)
+
+    def first_token(self, reservation: str, now: float, cached_tokens: int = -1) -> bool:
+        """The prefill is over; `cached_tokens` is what the engine's cache held, -1 if unknown."""
+        made = self.fleet.first_token(reservation, now)
+        if made is not None and cached_tokens >= 0:
+            size = self.fleet.replicas[made.replica].info.block_size
+            self.counts["promised"] += made.overlap_blocks
+            self.counts["kept"] += min(made.overlap_blocks, cached_tokens // size)
+        return made is not None
+
+    def release(self, reservation: str, now: float) -> bool:
+        """End a reservation. True the first time only."""
+        made = self.fleet.release(reservation)
+        if made is None:
+            return False
+        self.pace.ended(now - made.made)
+        self._drop([made])
+        return True
+
+    def release_owner(self, owner: str) -> int:
+        """End all reservations of an ingress that died; answers how many there were."""
+        dropped = self.fleet.release_owner(owner)
+        self._drop(dropped)
+        return len(dropped)
+
+    def expire(self, now: float) -> None:
+        """End what is over: reservations, predictions, patience. `choose` and `admit` do it."""
+        self._drop(self.fleet.expire(now))
+        self.index.predictions.expire(now)
+        for ask in self.queue.expire(now):
+            self._answers.append((ask, self._refuse("waited_too_long")))
+
+    def snapshot(self, now: float) -> bytes:
+        """Members, reservations and confirmed blocks, for `restore`."""
+        members = [
+            Member(
+                name=r.name,
+                info=r.info,
+                report=r.report,
+                foreign_turns=r.foreign_turns,
+                foreign_prefill=r.foreign_prefill,
+                last_chosen=r.last_chosen,
+                heard=self.feed.heard.get(r.name, -1),
+                lost=r.name in self.feed.lost,
+                holdings=self.index.holdings(r.name),
+            )
+            for r in self.fleet.replicas.values()
+        ]
+        held = [
+            replace(r, made=r.made - now, expires=r.expires - now, bucket=0)
+            for r in self.fleet.reservations.values()
+        ]
+        return encode(State(VERSION, self.fleet.serial, self.pace.mean, members, held))
+
+    def restore(self, data: bytes, now: float) -> None:
+        """Go on from a snapshot; call it on a fresh router. ValueError when it is not one."""
+        state = decode(data)
+        for member in state.members:
+            self.join(member.name, member.info)
+            self.index.hold(member.name, member.holdings)
+            if member.heard >= 0:
+                self.feed.heard[member.name] = member.heard
+            if member.lost:
+                self.feed.lost.add(member.name)
+        for made in (r for r in state.reservations if r.replica in self.fleet.replicas):
+            self.fleet.put_on(replace(made, made=made.made + now, expires=made.expires + now))
+        for member in state.members:
+            replica = self.fleet.replicas[member.name]
+            replica.report = member.report
+            replica.foreign_turns = member.foreign_turns
+            replica.foreign_prefill = member.foreign_prefill
+            replica.last_chosen = member.last_chosen
+        self.fleet.serial = state.serial
+        self.pace = Pace(state.mean)
+
+    def _place(self, ask: Ask, now: float) -> Choice | Refusal | None:
+        """A choice now; a refusal when nobody could ever take the turn; None when all are full."""
+        able = [r for r in self.fleet.replicas.values() if r.name not in ask.exclude]
+        if not able:
+            return self._refuse("no_replica")
+        free = [r for r in able if not r.full]
+        if not free:
+            return None
+        overlap, solid = self.index.walk(ask.hashes)
+        size = able[0].info.block_size
+        chance = xxh3_64_intdigest(self.fleet.serial.to_bytes(8), self.settings.seed) / 2**64
+        best, why = self._policy(View(ask, free, overlap, size, self.settings.tuning, chance))
+        shared = overlap.get(best.name, 0)
+        made = self.fleet.reserve(
+            best.name,
+            turn=ask.turn,
+            owner=ask.owner,
+            uncached=max(1, ask.prompt_tokens - shared * size),
+            context=ask.prompt_tokens + (DEFAULT_OSL if ask.osl is None else ask.osl),
+            now=now,
+        )
+        made.overlap_blocks = shared
+        made.bucket = self.index.predict(best.name, ask.hashes[min(solid, shared) :], now)
+        self.index.touch(ask.hashes[:shared])
+        self.counts[why] += 1
+        return Choice(best.name, shared, why, made.id)
+
+    def _refuse(self, why: Refused) -> Refusal:
+        self.counts[why] += 1
+        active = sum(r.active for r in self.fleet.replicas.values())
+        return Refusal(why, self.pace.retry_after(len(self.queue), active))
+
+    def _drop(self, over: Iterable[Reservation]) -> None:
+        for made in over:
+            if not made.begun:
+                self.index.predictions.retract(made.bucket)

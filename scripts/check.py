@@ -1,0 +1,109 @@
+"""Runs what CI runs, step by step, and closes with a plain summary. Exit code 0: all passed.
+
+Usage: `check.py [--no-vllm] [STEP ...]`; without steps, all of them in this order. The tests of
+one kind run in one pytest process: what Ray or vLLM leave in a process does not reach the others.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+REPORTS = ROOT / ".run"
+NO_TESTS = 5  # pytest's exit code for "none collected"
+
+TOOLS: dict[str, list[list[str]]] = {
+    "format": [["ruff", "format", "--check", "."]],
+    "lint": [["ruff", "check", "."]],
+    "types": [["mypy"], ["mypy", *sorted(str(p) for p in (ROOT / "scripts").glob("*.py"))]],
+    "floors": [["lint-imports"]],
+}
+TESTS = {
+    "test": "not ray and not vllm and not harness and not gpu",
+    "test-ray": "ray and not vllm and not harness and not gpu",
+    "test-vllm": "vllm and not harness and not gpu",
+    "test-harness": "harness and not gpu",
+}
+LIMIT_S = {"test": 1200, "test-ray": 1200, "test-vllm": 1200, "test-harness": 1200}
+
+
+def bounded(command: list[str], limit: int) -> int:
+    """The exit code of `command`; past `limit` seconds it and its children are ended: 124."""
+    program = BIN / command[0]
+    with subprocess.Popen(
+        [str(program) if program.exists() else command[0], *command[1:]],
+        cwd=ROOT,
+        start_new_session=True,
+    ) as process:
+        try:
+            return process.wait(limit)
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as reason:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if isinstance(reason, KeyboardInterrupt):
+                raise
+            print(f"treadle: {command[0]} took over {limit} s and was ended", flush=True)
+            return 124
+
+
+def count(report: Path) -> tuple[int, int, int]:
+    """Passed, failed and skipped tests of a junit report; one that is not there is a failure."""
+    try:
+        suite = ET.parse(report).getroot()[0]  # noqa: S314 pytest wrote it just now
+    except (OSError, ET.ParseError, IndexError):
+        return 0, 1, 0
+    total, failures, errors, skipped = (
+        int(suite.get(name, 0)) for name in ("tests", "failures", "errors", "skipped")
+    )
+    failed = failures + errors
+    return total - failed - skipped, failed, skipped
+
+
+def run_tests(step: str) -> tuple[bool, tuple[int, int, int]]:
+    report = REPORTS / f"{step}.xml"
+    report.unlink(missing_ok=True)
+    command = ["pytest", "-q", "-m", TESTS[step], f"--junitxml={report}"]
+    code = bounded(command, LIMIT_S[step])
+    if code == NO_TESTS:
+        return True, (0, 0, 0)
+    passed, failed, skipped = count(report)
+    return code == 0, (passed, failed or int(code != 0), skipped)
+
+
+def main() -> int:
+    steps = [step for step in sys.argv[1:] if step != "--no-vllm"] or [*TOOLS, *TESTS]
+    if "--no-vllm" in sys.argv:
+        steps = [step for step in steps if step != "test-vllm"]
+    unknown = {*steps} - {*TOOLS, *TESTS}
+    if unknown:
+        sys.exit(f"treadle: no step {', '.join(unknown)}; there is {', '.join([*TOOLS, *TESTS])}")
+    REPORTS.mkdir(exist_ok=True)
+    lines, sums, good = [], [0, 0, 0], True
+    for step in steps:
+        print(f"\ntreadle: {step}", flush=True)
+        began = time.monotonic()
+        counts = ""
+        if step in TOOLS:
+            fine = all([bounded(command, 600) == 0 for command in TOOLS[step]])  # noqa: C419 run all
+        else:
+            fine, tally = run_tests(step)
+            sums = [a + b for a, b in zip(sums, tally, strict=True)]
+            counts = "{} passed, {} failed, {} skipped".format(*tally)
+        good = good and fine
+        took = time.monotonic() - began
+        lines.append(f"  {step:13}{'ok' if fine else 'FAILED':8}{took:6.0f} s  {counts}")
+    print("\ntreadle: summary", *lines, sep="\n")
+    if any(step in TESTS for step in steps):
+        print("{} passed, {} failed, {} skipped".format(*sums))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

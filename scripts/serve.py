@@ -1,0 +1,85 @@
+"""Serves a config of `clusters/` on this machine until Ctrl-C, and says when it is ready.
+
+Sets what Ray Serve must find before Ray starts (`scripts/serve.env`), hands over to `serve run`
+and passes signals on. Usage: `serve.py [CONFIG [serve run options]]`, CONFIG a name in `clusters/`
+or a path.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).resolve().parent.parent
+READY_WITHIN_S = 900  # a big model on a cold disk
+
+
+def environment() -> dict[str, str]:
+    """The environment here over `serve.env`, with the rooms importable in every worker."""
+    lines = (ROOT / "scripts" / "serve.env").read_text().splitlines()
+    flags = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    if sys.platform != "linux":
+        flags["RAY_SERVE_ENABLE_HA_PROXY"] = "0"  # its binary ships for Linux alone
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return flags | os.environ | {"PYTHONPATH": path}
+
+
+def find(name: str) -> Path:
+    if not name:
+        name = "cpu" if importlib.util.find_spec("vllm") else "scripted"
+    for path in (ROOT / "clusters" / f"{name}.yaml", Path(name)):
+        if path.is_file():
+            return path.resolve()
+    known = ", ".join(sorted(path.stem for path in (ROOT / "clusters").glob("*.yaml")))
+    sys.exit(f"treadle: no config {name!r}; there is {known or 'none'}, or give a path")
+
+
+def address(config: Path) -> str:
+    options = (yaml.safe_load(config.read_text()) or {}).get("http_options") or {}
+    return f"http://127.0.0.1:{options.get('port', 8000)}"
+
+
+def announce(url: str, server: subprocess.Popen[bytes]) -> None:
+    """Say where the server is once it answers; silent when it ends before that."""
+    began = time.monotonic()
+    while server.poll() is None and time.monotonic() - began < READY_WITHIN_S:
+        try:
+            with urllib.request.urlopen(f"{url}/v1/models", timeout=5) as answer:
+                models = [model["id"] for model in yaml.safe_load(answer.read())["data"]]
+        except (OSError, urllib.error.URLError, KeyError, TypeError, yaml.YAMLError):
+            time.sleep(0.5)
+            continue
+        body = f'{{"model":"{models[0]}","max_tokens":64,"stream":true,"messages":'
+        body += '[{"role":"user","content":"What is the capital of France?"}]}'
+        print(f"\ntreadle: ready after {time.monotonic() - began:.0f} s at {url}, Ctrl-C ends it")
+        print(f"treadle: serves {', '.join(models)}; try")
+        print(f"  curl -N {url}/v1/messages -H 'content-type: application/json' -d '{body}'")
+        print(f"  ANTHROPIC_BASE_URL={url} ANTHROPIC_AUTH_TOKEN=none claude\n", flush=True)
+        return
+
+
+def main() -> int:
+    config = find(sys.argv[1] if len(sys.argv) > 1 else "")
+    url = address(config)
+    print(f"treadle: starting Ray and {config.stem} on {url}", flush=True)
+    command = [sys.executable, "-m", "ray.serve.scripts", "run", *sys.argv[2:], str(config)]
+    server = subprocess.Popen(command, cwd=ROOT, env=environment())
+    # Ctrl-C reaches the child by the terminal; this process only waits for it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: server.send_signal(signal.SIGINT))
+    threading.Thread(target=announce, args=(url, server), daemon=True).start()
+    return server.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
