@@ -48,7 +48,7 @@ async def main(runs: int) -> None:
             lambda n: store.put(ledger.write("o", f"k{n}", ids)),
             runs,
         )
-        await measure("find 8 replies in the ledger", lambda n: ledger.find("o", keys), runs)
+        await measure("find 8 replies in the ledger", lambda _: ledger.find("o", keys), runs)
         await measure(
             "append to the turns of a session",
             lambda n: store.append(TURNS, "o", f"s{n}", ["turn"], ttl=TTL, keep=256),
