@@ -25,6 +25,7 @@ from turns.frames import Finish
 from turns.turn import Tool, ToolChoice
 
 AUTO = ToolChoice()
+_WINDOW = 4096  # characters read at once: what is read again is copied, and must stay short
 
 
 class ParserFinishedError(ValueError):
@@ -82,7 +83,11 @@ class TurnParser:
         else:
             text = "".join([self._text(piece) for piece in pieces])
         if text and emitter.stopped is None:
-            machine.run(text)
+            if len(text) <= _WINDOW:
+                machine.run(text)
+            else:
+                for at in range(0, len(text), _WINDOW):
+                    machine.run(text[at : at + _WINDOW])
         return emitter.take()
 
     def finish(self, finish: Finish, usage: Usage, *, error: str = "") -> list[Event]:
