@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from protocols import errors
+from protocols.dispatch import announced
+from protocols.protocol import Encoder
 from protocols.responses import decode as decoding
 from protocols.responses.encode import ResponsesEncoder
 from turns.errors import TreadleError
@@ -19,8 +21,8 @@ class Responses:
     def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         return decoding.decode(body, headers, turn_id=turn_id)
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> ResponsesEncoder:
-        return ResponsesEncoder(turn, created=created, model=model)
+    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
+        return announced(ResponsesEncoder(turn, created=created, model=model), turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)

@@ -87,6 +87,12 @@ class ResponsesEncoder:
         how = outcome_of(reply.stop, reply.blocks)
         return 200, sse.dumps(self._ending(how, items, reply.usage))
 
+    def aside(self, name: str, fields: dict[str, Any]) -> bytes:
+        return self._emit(name, fields)
+
+    def called(self, started: ToolCallStarted, arguments: str) -> dict[str, Any]:
+        return self._output.dispatched(ToolCall(started.id, started.name, arguments), started.index)
+
     def _event(self, event: Event) -> bytes:
         match event:
             case TextDelta(text=text) | ReasoningDelta(text=text):

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from protocols import freeform, ids
+from protocols import dispatch, freeform, ids
 from protocols.seals import seal
 from turns.blocks import ToolCall
 from turns.turn import Turn
@@ -108,6 +108,20 @@ class Output:
             "call_id": ids.call(call.id, self._id, nth),
         }
         return item | self._said(item["type"], call, shape)
+
+    def dispatched(self, call: ToolCall, nth: int) -> Item:
+        """A complete call for the dispatch side channel, under the name the client knows."""
+        shape = self._shapes.get(call.name) or {}
+        name = shape.get("name") or call.name
+        call_id = ids.call(call.id, self._id, nth)
+        made = dispatch.function(nth, call_id, name, call.arguments)
+        if self.kind(call.name) == "custom_tool_call":
+            del made["function"]
+            custom = {"name": name, "input": freeform.input_of(call.arguments)}
+            made |= {"type": "custom", "custom": custom}
+        if namespace := shape.get("namespace"):
+            made["namespace"] = namespace
+        return made
 
     def _said(self, kind: str, call: ToolCall, shape: dict[str, str]) -> Item:
         named: Item = {"name": shape.get("name") or call.name}
