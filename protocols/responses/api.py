@@ -8,6 +8,7 @@ from protocols import errors
 from protocols.dispatch import announced
 from protocols.protocol import Encoder
 from protocols.responses import decode as decoding
+from protocols.responses.compaction import CompactionEncoder
 from protocols.responses.encode import ResponsesEncoder
 from turns.errors import TreadleError
 from turns.turn import Turn
@@ -22,7 +23,10 @@ class Responses:
         return decoding.decode(body, headers, turn_id=turn_id)
 
     def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
-        return announced(ResponsesEncoder(turn, created=created, model=model), turn)
+        encoder = ResponsesEncoder(turn, created=created, model=model)
+        if turn.echo.get("compact"):
+            return CompactionEncoder(encoder)
+        return announced(encoder, turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)
