@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from protocols import freeform, headers, sse
+from protocols.counts import COUNTERS
 from protocols.registry import APIS
 from tests.protocols import apis, legal
+from turns.blocks import Text
 from turns.errors import (
     AuthenticationError,
     ContextTooLongError,
@@ -44,7 +46,6 @@ BROKEN = [
     pytest.param(b"null", id="null"),
     pytest.param(b"\xff", id="bytes"),
     pytest.param(b'{"model":"\xff"}', id="utf8"),
-    pytest.param(b'{"model":"\\ud800"}', id="surrogate"),
     pytest.param(b'{"messages":' + b"[" * 100_000 + b"]" * 100_000 + b"}", id="deep"),
     pytest.param(b'{"input":[{"content":' + b"[" * 9_000 + b"]" * 9_000 + b"}]}", id="deep-item"),
     pytest.param(b"{}", id="nothing"),
@@ -58,6 +59,28 @@ def test_a_broken_body_is_an_invalid_request(api: str, body: bytes) -> None:
     with pytest.raises(InvalidRequestError) as caught:
         APIS[api].decode(body, {}, turn_id="t")
     assert len(caught.value.message) < 300
+
+
+HALVES = [
+    pytest.param(r"a\ud83d", "a\ufffd", id="high"),
+    pytest.param(r"\udE80 b", "\ufffd b", id="low"),
+    pytest.param(r"\ud83d\ud83d\ude80", "\ufffd🚀", id="high-then-pair"),
+    pytest.param(r"\\ud83d", r"\ud83d", id="only-spelled"),
+    pytest.param(r"\\\ud83d", "\\\ufffd", id="after-a-backslash"),
+]
+
+
+@EACH
+@pytest.mark.parametrize(("written", "expected"), HALVES)
+def test_half_characters_are_mended_and_reported(api: str, written: str, expected: str) -> None:
+    """A harness that cut an output between two halves must not lose its session."""
+    part = {"type": "text" if api != "responses" else "input_text", "text": "HERE"}
+    said = [{"role": "user", "content": [part]}]
+    sent = apis.REQUESTS[api] | {"input" if api == "responses" else "messages": said}
+    body = json.dumps(sent).replace("HERE", written).encode()
+    turn = APIS[api].decode(body, {}, turn_id="t")
+    assert turn.messages[0].blocks == (Text(expected),)
+    assert turn.echo["ignored"] == (["lone surrogates"] if "\ufffd" in expected else [])
 
 
 JSONS = st.recursive(
@@ -221,3 +244,28 @@ def test_freeform_input_of_another_form_is_left_to_the_end(data: Any, whole: str
     stream = freeform.InputStream()
     shown = "".join(stream.feed(piece) for piece in data.draw(legal.pieces(whole)))
     assert freeform.input_of(whole).startswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "expected"),
+    [
+        pytest.param(
+            "/v1/messages/count_tokens",
+            {"model": "m", "messages": [{"role": "user", "content": "go"}]},
+            {"input_tokens": 7},
+            id="messages",
+        ),
+        pytest.param(
+            "/v1/responses/input_tokens",
+            {"model": "m", "input": "go"},
+            {"object": "response.input_tokens", "input_tokens": 7},
+            id="responses",
+        ),
+    ],
+)
+def test_counting(path: str, body: dict[str, Any], expected: dict[str, Any]) -> None:
+    counter = COUNTERS[path]
+    turn = counter.decode(json.dumps(body).encode(), {}, turn_id="t")
+    assert turn.messages[0].blocks == (Text("go"),)
+    assert json.loads(counter.body(7)) == expected
+    assert path.startswith(counter.api.path)
