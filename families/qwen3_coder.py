@@ -1,0 +1,26 @@
+"""Qwen3-Coder: does not reason, calls as XML parameters."""
+
+from __future__ import annotations
+
+from families.family import Family
+
+FAMILY = Family(
+    name="qwen3_coder",
+    title="Qwen3-Coder",
+    grammar="think + xml_parameters",
+    template_source="Qwen/Qwen3-Coder-30B-A3B-Instruct: chat_template.jinja",
+    stop_tokens=("<|im_end|>", "<|endoftext|>"),
+    special_tokens=(
+        "<think>",
+        "</think>",
+        "<tool_call>",
+        "</tool_call>",
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|endoftext|>",
+    ),
+    architectures=("Qwen3MoeForCausalLM", "Qwen3NextForCausalLM"),
+    template_marks=("<function=", "<parameter="),
+    context_window=262144,
+    tool_aliases=("qwen3_coder", "qwen3_xml"),
+)

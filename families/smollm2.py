@@ -1,0 +1,17 @@
+"""SmolLM2: ChatML, does not reason; its tool prompt asks for JSON in tags, spelled as text."""
+
+from __future__ import annotations
+
+from families.family import Family
+
+FAMILY = Family(
+    name="smollm2",
+    title="SmolLM2",
+    grammar="json_in_tags",
+    template_source="HuggingFaceTB/SmolLM2-1.7B-Instruct: tokenizer_config.json",
+    stop_tokens=("<|im_end|>", "<|endoftext|>"),
+    special_tokens=("<|im_start|>", "<|im_end|>", "<|endoftext|>"),
+    architectures=("LlamaForCausalLM",),
+    template_marks=("<|im_start|>", "SmolLM"),
+    context_window=8192,
+)

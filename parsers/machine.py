@@ -1,0 +1,126 @@
+"""One turn's parser: pieces of text in, events out. The public face of the room.
+
+Rule of the file: sans-IO and total. No model output raises, and any cut of the same output gives
+the same folded reply; only a programming error (feeding a parser that was finished) raises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from msgspec.structs import replace
+
+import parsers.bodies  # noqa: F401 - registers the readers that grammars name
+from parsers.compiled import compiled
+from parsers.detokenizer import Piece
+from parsers.emitter import Emitter, Mint
+from parsers.grammar import Grammar
+from parsers.schema import Schemas
+from parsers.specials import clean
+from parsers.states import Machine
+from turns.events import Cut, Event, Stop, TurnEnded, TurnFailed, Usage
+from turns.frames import Finish
+from turns.turn import Tool, ToolChoice
+
+AUTO = ToolChoice()
+
+
+class ParserFinishedError(ValueError):
+    """The parser was fed or finished after it had been finished: make a new one per turn."""
+
+
+class TurnParser:
+    """Parses one turn.
+
+    `tail` is the end of the rendered prompt: the start state is read from it. `mint(index, name)`
+    makes the id of a call whose wire carries none. `ids`: pieces come from token ids, so control
+    tokens are marked `special` and text that merely spells one is data; False for a transport of
+    plain text, where markers are matched by their text.
+
+    `stopped` is the stop string once it came: the engine can be aborted, later text is ignored.
+    `reasoning_tokens` counts the tokens fed while the model reasoned.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        *,
+        mint: Mint,
+        tools: tuple[Tool, ...] = (),
+        tail: str = "",
+        stop: tuple[str, ...] = (),
+        tool_choice: ToolChoice = AUTO,
+        ids: bool = False,
+    ) -> None:
+        calls = bool(tools) and tool_choice.mode != "none"
+        table = compiled(grammar, ids=ids, calls=calls)
+        node, edge = table.begin(tail)
+        self._emitter = Emitter(mint=mint, stop=stop, edge=edge)
+        self._machine = Machine(table, Schemas(tools), self._emitter, start=node)
+        self._specials = table.specials if ids else None
+        self._finished = False
+        self.reasoning_tokens = 0
+
+    @property
+    def stopped(self) -> str | None:
+        return self._emitter.stopped
+
+    def feed(self, pieces: Iterable[Piece], *, tokens: int = 1) -> list[Event]:
+        """The events that these pieces complete. `tokens`: how many tokens they were."""
+        if self._finished:
+            raise ParserFinishedError("this turn's parser is finished: make a new TurnParser")
+        machine = self._machine
+        if machine.reasoning:
+            self.reasoning_tokens += tokens
+        text = "".join([self._text(piece) for piece in pieces])
+        if text and self._emitter.stopped is None:
+            machine.run(text)
+        return self._emitter.take()
+
+    def finish(self, finish: Finish, usage: Usage, *, error: str = "") -> list[Event]:
+        """The closing events, TurnEnded last (TurnFailed when the engine failed).
+
+        `length` always wins over a call; a stop string over `abort`, since it is why one aborts.
+        """
+        if self._finished:
+            raise ParserFinishedError("this turn's parser is finished already")
+        self._finished = True
+        self._machine.finish(_CUTS[finish])
+        events = self._emitter.take()
+        if finish == "error":
+            events.append(TurnFailed("engine", error or "the engine failed; try again"))
+            return events
+        stop = self._stop(finish)
+        matched = self.stopped if stop == "stop_sequence" else None
+        if not usage.reasoning:
+            usage = replace(usage, reasoning=self.reasoning_tokens)
+        events.append(TurnEnded(stop, usage, matched))
+        return events
+
+    def _text(self, piece: Piece) -> str:
+        specials = self._specials
+        if specials is None or not piece.special:
+            return clean(piece.text)
+        return specials.code(piece.text)
+
+    def _stop(self, finish: Finish) -> Stop:
+        if self.stopped is not None:
+            return "tool_use" if self._emitter.ready else "stop_sequence"
+        match finish:
+            case "length":
+                return "length"
+            case "abort" | "error":
+                return "cancelled"
+            case "stop":
+                return "tool_use" if self._emitter.ready else "end"
+            case _:
+                assert_never(finish)
+
+
+_CUTS: dict[Finish, Cut | None] = {
+    "stop": None,
+    "length": "length",
+    "abort": "cancel",
+    "error": "cancel",
+}
