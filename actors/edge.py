@@ -11,12 +11,11 @@ import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from protocols.protocol import Protocol
-from protocols.registry import APIS
-
 from actors.exchange import StreamExchange, WholeExchange, header_map, respond
 from actors.ingress import Ingress
 from actors.stream import Send
+from protocols.protocol import Protocol
+from protocols.registry import APIS
 from turns.errors import TooLargeError, TreadleError
 
 Scope = MutableMapping[str, Any]
@@ -55,8 +54,8 @@ class Edge:
             return
         except ClientGoneError:
             return
-        except Exception:  # noqa: BLE001 - a defect of ours must not look like a cut connection
-            self._ingress.defect(turn_id)
+        except Exception as error:  # noqa: BLE001 - a defect of ours must not look like a cut line
+            self._ingress.defect(turn_id, error)
             await respond(send, *api.error(TreadleError(INTERNAL), request_id=turn_id))
             return
         try:

@@ -32,7 +32,7 @@ class Reporter(Protocol):
 
     async def report(self, card: ReplicaCard, stats: EngineStats) -> None: ...
 
-    async def kv(self, replica: str, events: Sequence[KvEvent]) -> None: ...
+    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None: ...
 
 
 class Lease:
@@ -154,7 +154,7 @@ class EngineReplica:
             lease.done.set_result(LeaseEnd("engine", frame.error) if failed else LeaseEnd())
 
     def _on_kv(self, events: Sequence[KvEvent]) -> None:
-        self._spawn(self._reporter.kv(self._replica, events))
+        self._spawn(self._reporter.kv(self._model, self._replica, events))
 
     def _on_lost(self, lane: FrameLane, error: BaseException) -> None:
         for turn, lease in list(self._leases.items()):

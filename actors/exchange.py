@@ -11,10 +11,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from protocols.protocol import Encoder, Protocol
-
 from actors.conductor import Flight
 from actors.stream import Send, Writer
+from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
 from turns.events import Event, TurnFailed
 from turns.reply import Fold

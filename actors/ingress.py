@@ -12,8 +12,8 @@ import logging
 import time
 from collections.abc import Iterator
 
-from actors.conductor import Conductor, Flight
-from actors.exchange import Exchange, StreamExchange
+from actors.conductor import Conductor, Flight, Sink
+from actors.exchange import StreamExchange
 from actors.model_service import ChoiceTaken, ModelService
 from protocols.models import ModelCard, unknown
 from turns.turn import Turn
@@ -69,23 +69,25 @@ class Ingress:
     def now(self) -> int:
         return int(time.time())
 
-    async def begin(
-        self, model: ModelService, turn: Turn, exchange: Exchange, *, size: int
-    ) -> Flight:
+    async def begin(self, model: ModelService, turn: Turn, sink: Sink, *, size: int) -> Flight:
         """Prepare the turn, choose its replica, begin it. Raises TreadleError before any byte."""
         prompt = await model.prepare(turn, size=size)
         choice = await model.choose(turn, prompt)
         job = model.job(turn, prompt)
 
         watch = TurnWatch(model, choice)
-        return self.conductor.begin(job, model.lease, choice.replica, exchange, watch)
+        return self.conductor.begin(job, model.lease, choice.replica, sink, watch)
 
     def leave(self, flight: Flight) -> None:
         """The response is over, or its client is gone: nothing of the turn remains."""
         self.conductor.cancel(flight)
 
-    def defect(self, turn: str) -> None:
-        log.exception("turn %s: a defect in the ingress", turn)
+    def defect(self, turn: str, error: Exception) -> None:
+        """Log a defect of ours; the client gets no more than the turn's id."""
+        log.error("turn %s: a defect in the ingress", turn, exc_info=error)
+
+    def metrics(self) -> bytes:
+        return b""
 
     @contextlib.contextmanager
     def kept_alive(self, exchange: StreamExchange) -> Iterator[None]:

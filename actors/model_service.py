@@ -12,15 +12,15 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from msgspec import Struct
+
+from actors.conductor import LeaseCall
+from actors.fleet import Fleet
+from actors.serving import ModelFolder, ModelSpec
 from prompts.prompter import Prompt
 from protocols.models import ModelCard
 from router.blocks import chain
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.rendezvous import rendezvous
-
-from actors.conductor import LeaseCall
-from actors.fleet import Fleet
-from actors.serving import ModelFolder, ModelSpec
 from turns.errors import ContextTooLongError, OverloadedError, UnavailableError
 from turns.frames import Job, ParseSpec
 from turns.turn import Turn

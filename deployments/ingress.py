@@ -29,7 +29,7 @@ class IngressDeployment:
         self, settings: dict[str, Any], router: Any, store: Any, engines: dict[str, Any]
     ) -> None:
         chosen = AppSettings.model_validate(settings)
-        name = ray.get_runtime_context().get_actor_name()
+        name = ray.get_runtime_context().get_actor_name() or ""
         self._conductor = Conductor()
         self._readers = LaneReaders(self._conductor, name)
         calls = RouterCalls(router)

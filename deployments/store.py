@@ -9,5 +9,6 @@ from deployments.settings import StoreSettings
 
 class StoreDeployment:
     """One replica; ingresses ask it once for the URL and then talk to the store themselves."""
+
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = StoreSettings.model_validate(settings)

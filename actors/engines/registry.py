@@ -13,9 +13,10 @@ from turns.errors import EngineError
 
 
 def _scripted(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
+    from parsers.write import write  # noqa: PLC0415
+
     from actors.engines.scripted.engine import ScriptedEngine  # noqa: PLC0415 - see the module
     from actors.engines.scripted.settings import ScriptedSettings  # noqa: PLC0415
-    from parsers.write import write  # noqa: PLC0415
 
     grammar, tokenizer = folder.grammar, folder.tokenizer
     return ScriptedEngine(
