@@ -188,7 +188,7 @@ class _Writing:
         parts: list[Message] = []
         for at, block in enumerate(blocks):
             match block:
-                case Text(text=text):
+                case Text(text=text) if text:
                     parts.append({"type": "text", "text": self._by.guard(text)})
                 case ToolReference(name=name):
                     parts.append(
@@ -215,22 +215,31 @@ def _joined(placed: Sequence[Placed]) -> list[Placed]:
     head = 0
     while head < len(placed) and placed[head].is_system:
         head += 1
-    out = [_merged(placed[:head], "system", glue=True)] if head else []
+    out = [_one_head(placed[:head])] if head else []
     for reply, run in groupby(placed[head:], lambda one: one.message.role == "assistant"):
         members = list(run)
-        out += [_merged(members, "assistant", glue=False)] if reply else members
+        out += [_one_reply(members)] if reply else members
     return out
 
 
-def _merged(run: Sequence[Placed], role: Any, *, glue: bool) -> Placed:
+def _one_head(run: Sequence[Placed]) -> Placed:
+    """An empty line stands between what were messages, a line's end between their blocks."""
+    blocks = [block for one in run for block in one.message.blocks]
+    texts = (_lines(one.message.blocks) for one in run)
+    text = Text("\n\n".join(filter(None, texts)))
+    others = (block for block in blocks if not isinstance(block, Text))
+    return Placed(TurnMessage("system", (text, *others)), run[0].index)
+
+
+def _lines(blocks: Sequence[Block]) -> str:
+    return "\n".join(block.text for block in blocks if isinstance(block, Text) and block.text)
+
+
+def _one_reply(run: Sequence[Placed]) -> Placed:
     if len(run) == 1:
         return run[0]
-    blocks: list[Block] = []
-    for one in run:
-        if glue and blocks and one.message.blocks:
-            blocks.append(Text(""))  # an empty line between what were messages
-        blocks += one.message.blocks
-    return Placed(TurnMessage(role, tuple(blocks)), run[0].index)
+    blocks = tuple(block for one in run for block in one.message.blocks)
+    return Placed(TurnMessage("assistant", blocks), run[0].index)
 
 
 def _asks(message: TurnMessage) -> bool:

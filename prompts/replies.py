@@ -47,7 +47,7 @@ def groups(blocks: Sequence[Block]) -> list[Group]:
                     found.append(Group(text))
                 else:
                     last.reasoning = f"{last.reasoning}\n\n{text}" if last.reasoning else text
-            case Text(text=text) if text.strip() or not (last.calls or last.reasoning):
+            case Text(text=text) if text.strip() or (text and not (last.calls or last.reasoning)):
                 if last.calls:
                     found.append(Group(text=text))
                 else:

@@ -20,6 +20,7 @@ import jinja2
 from jinja2.ext import Extension, loopcontrols
 from jinja2.nodes import CallBlock, Node
 from jinja2.parser import Parser
+from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from prompts.exact import dumps
@@ -34,7 +35,12 @@ _SPECIAL = (
     "cls_token",
     "mask_token",
 )
+_MISSING = object()
 _DICT_NAMES = frozenset(dir(dict))
+_SAFE: dict[type, frozenset[str]] = {
+    str: frozenset(name for name in dir(str) if not name.startswith(("_", "format"))),
+    LoopContext: frozenset({"index", "index0", "first", "last", "length", "previtem", "nextitem"}),
+}
 
 Clock = Callable[[], datetime]
 
@@ -59,14 +65,20 @@ class Generation(Extension):
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """The sandbox, with a short way for `message.role`: most of what templates do."""
+    """The sandbox, with a short way for what templates do most: `message.role`, `text.strip`.
+
+    The short way gives only what the long way would: entries of plain dicts, methods of plain
+    strings that format nothing, counters of loops.
+    """
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        if type(obj) is dict and attribute not in _DICT_NAMES:
-            try:
-                return obj[attribute]
-            except KeyError:
-                return self.undefined(obj=obj, name=attribute)
+        kind = type(obj)
+        if kind is dict:
+            if attribute not in _DICT_NAMES:
+                found = obj.get(attribute, _MISSING)
+                return self.undefined(obj=obj, name=attribute) if found is _MISSING else found
+        elif attribute in _SAFE.get(kind, ()):
+            return getattr(obj, attribute)
         return super().getattr(obj, attribute)
 
 
