@@ -7,7 +7,7 @@ from families.family import Family, Replay, ThinkingControls
 FAMILY = Family(
     name="nemotron3",
     title="NVIDIA Nemotron 3",
-    grammar="think + xml_parameters",
+    grammar="qwen3_coder",
     template_source="nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16: chat_template.jinja",
     stop_tokens=("<|im_end|>", "</s>"),
     special_tokens=(
@@ -19,7 +19,7 @@ FAMILY = Family(
         "<|im_end|>",
     ),
     architectures=("NemotronHForCausalLM",),
-    template_marks=("<function=", "truncate_history_thinking"),
+    template_marks=("<function=example_function_name>", "truncate_history_thinking"),
     thinking=ThinkingControls(
         default="on",
         on={"enable_thinking": True},
@@ -27,6 +27,5 @@ FAMILY = Family(
     ),
     replay=Replay(keep="tool_loop", agentic={"truncate_history_thinking": False}),
     context_window=262144,
-    reasoning_aliases=("nemotron_v3", "nemotron3", "nemotron_nano", "nano_v3"),
-    tool_aliases=("nemotron_nano",),
+    reasoning_aliases=("nemotron_v3", "nemotron_3", "nemotron3", "nemotron_nano", "nano_v3"),
 )

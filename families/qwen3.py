@@ -7,7 +7,7 @@ from families.family import Family, Replay, ThinkingControls
 FAMILY = Family(
     name="qwen3",
     title="Qwen 3",
-    grammar="think + json_in_tags",
+    grammar="hermes",
     template_source="Qwen/Qwen3-8B: tokenizer_config.json",
     stop_tokens=("<|im_end|>", "<|endoftext|>"),
     special_tokens=(
@@ -20,12 +20,11 @@ FAMILY = Family(
         "<|endoftext|>",
     ),
     architectures=("Qwen3ForCausalLM", "Qwen3MoeForCausalLM"),
-    template_marks=("<think>", "<tool_call>", '{"name": <function-name>'),
+    template_marks=("<function-name>", "<tool_call>", "enable_thinking"),
     thinking=ThinkingControls(
         default="on", on={"enable_thinking": True}, off={"enable_thinking": False}
     ),
     replay=Replay(keep="tool_loop"),
     context_window=40960,
-    reasoning_aliases=("qwen3",),
-    tool_aliases=("hermes", "qwen25"),
+    reasoning_aliases=("qwen3", "qwen3_thinking"),
 )

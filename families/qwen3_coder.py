@@ -7,7 +7,7 @@ from families.family import Family
 FAMILY = Family(
     name="qwen3_coder",
     title="Qwen3-Coder",
-    grammar="think + xml_parameters",
+    grammar="qwen3_coder",
     template_source="Qwen/Qwen3-Coder-30B-A3B-Instruct: chat_template.jinja",
     stop_tokens=("<|im_end|>", "<|endoftext|>"),
     special_tokens=(
@@ -20,7 +20,8 @@ FAMILY = Family(
         "<|endoftext|>",
     ),
     architectures=("Qwen3MoeForCausalLM", "Qwen3NextForCausalLM"),
-    template_marks=("<function=", "<parameter="),
+    template_marks=("<function=example_function_name>",),
     context_window=262144,
-    tool_aliases=("qwen3_coder", "qwen3_xml"),
+    reasoning_aliases=("qwen3_coder",),
+    tool_aliases=("qwen3_coder", "qwen3_xml", "qwen3", "nemotron_nano"),
 )

@@ -7,11 +7,11 @@ from families.family import Family
 FAMILY = Family(
     name="smollm2",
     title="SmolLM2",
-    grammar="json_in_tags",
+    grammar="hermes",
     template_source="HuggingFaceTB/SmolLM2-1.7B-Instruct: tokenizer_config.json",
     stop_tokens=("<|im_end|>", "<|endoftext|>"),
     special_tokens=("<|im_start|>", "<|im_end|>", "<|endoftext|>"),
     architectures=("LlamaForCausalLM",),
-    template_marks=("<|im_start|>", "SmolLM"),
+    template_marks=("SmolLM, trained by Hugging Face",),
     context_window=8192,
 )

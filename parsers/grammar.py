@@ -90,10 +90,11 @@ States = tuple[tuple[str, State], ...]
 
 
 class Reasoning(Struct, frozen=True, cache_hash=True):
-    """How a family spells reasoning. The first opener and closer are the ones it writes.
+    """How a family spells reasoning.
 
     `ended_by_calls`: a call marker ends reasoning at once. Otherwise a call inside reasoning is a
-    draft: it becomes a call only if the output ends right after it.
+    draft: it becomes a call only if the output ends right after it. `first`: reasoning opens only
+    where the text is still blank. `spelling`: what is written before and after the text.
     """
 
     openers: tuple[str, ...]
@@ -104,19 +105,20 @@ class Reasoning(Struct, frozen=True, cache_hash=True):
 
 
 class Spelling(Struct, frozen=True, cache_hash=True):
-    """How a call is written: str.format templates over name, id, key, value, arguments.
+    """How calls are written, as str.format templates.
 
-    `body`: `arguments` puts the JSON text where the template says; `parameters` writes `parameter`
-    for each key. `value`: how a value that is not a string is written.
+    `call` takes name, name_json, id, index, and as its body `arguments` (the JSON text) or
+    `parameters`: one `parameter` (key, key_json, value) each; `other` is for values that are no
+    strings, where the syntax tells them apart. Calls that follow one another stand between
+    `opener` and `closer`, `between` them. `glue` stands between calls and anything else.
     """
 
+    call: str
+    parameter: str = ""
+    other: str = ""
     opener: str = ""
-    call: str = ""
     between: str = ""
     closer: str = ""
-    body: Literal["arguments", "parameters", "python"] = "arguments"
-    parameter: str = ""
-    typed: str = ""
     glue: str = "\n"
 
 
@@ -132,7 +134,8 @@ class Grammar(Struct, frozen=True, cache_hash=True):
     """A whole table. `special`: strings that are one control token in the family.
 
     `tails`: ends of a prompt (whitespace aside) and the state that the output then begins in.
-    `whole`: reasoning and calls are one syntax that cannot be taken apart.
+    `whole`: reasoning and calls are one syntax that cannot be taken apart. `text`: what is written
+    before and after visible text.
     """
 
     states: States
@@ -140,6 +143,7 @@ class Grammar(Struct, frozen=True, cache_hash=True):
     tails: tuple[tuple[str, str], ...] = ()
     start: str = "text"
     whole: bool = False
+    text: tuple[str, str] = ("", "")
     reasoning: Reasoning | None = None
     calls: Calls | None = None
 

@@ -1,40 +1,66 @@
-"""Grammars: one file per wire syntax, and the names under which they are combined.
+"""Grammars: one file per wire syntax, and the names under which families call for them.
 
-A family names a way to reason and a way to call, `think + xml_parameters`; either side may be
-absent: `think`, `json_in_tags`, `plain`.
+A file beside this one says `GRAMMARS`, a table from names to grammars. Other packages add theirs
+by the entry point group `treadle.grammars`: the entry point loads to such a table. `a+b` takes its
+reasoning from `a` and its calls from `b`; either may be empty. It is one machine all the same.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache
+import difflib
+import importlib
+import pkgutil
+from functools import cache, lru_cache
+from importlib.metadata import entry_points
 
-from parsers.grammar import Calls, Grammar, Reasoning, combine
-from parsers.grammars.json_in_tags import JSON_IN_TAGS
-from parsers.grammars.think_tags import THINK
-from parsers.grammars.xml_parameters import XML_PARAMETERS
+from msgspec.structs import replace
 
-REASONINGS: dict[str, Reasoning] = {"think": THINK}
-CALLS: dict[str, Calls] = {"json_in_tags": JSON_IN_TAGS, "xml_parameters": XML_PARAMETERS}
-WHOLE: dict[str, Grammar] = {"plain": combine(None, None)}
+from parsers.grammar import Grammar, combine
+
+GROUP = "treadle.grammars"
 
 
-@lru_cache(maxsize=256)
-def named(name: str, *, special: tuple[str, ...] = ()) -> Grammar:
-    """The grammar of that name. `special`: strings that are one control token in the family.
+@lru_cache(maxsize=512)
+def get(name: str, *, special: tuple[str, ...] = ()) -> Grammar:
+    """The grammar of that name, or the pair `reasoning+calls`.
 
-    Raises KeyError with the known names for an unknown one.
+    `special`: strings that are one control token in the family. Raises LookupError, which names
+    what comes near; ValueError for two grammars that cannot be taken apart.
     """
-    if name in WHOLE:
-        return WHOLE[name]
-    reasoning: Reasoning | None = None
-    calls: Calls | None = None
-    for part in name.split("+"):
-        word = part.strip()
-        if word in REASONINGS:
-            reasoning = REASONINGS[word]
-        elif word in CALLS:
-            calls = CALLS[word]
-        else:
-            known = ", ".join(sorted([*REASONINGS, *CALLS, *WHOLE]))
-            raise KeyError(f"unknown grammar {word!r}; known: {known}")
-    return combine(reasoning, calls, special=special)
+    if "+" not in name:
+        return replace(_find(name), special=special)
+    first, _, second = (part.strip() for part in name.partition("+"))
+    if first == second:
+        return replace(_find(first), special=special)
+    thinks, calls = (_find(part) if part else None for part in (first, second))
+    for part, found in ((first, thinks), (second, calls)):
+        if found is not None and found.whole:
+            raise ValueError(f"grammar {part!r} cannot be combined: reasoning and calls are one")
+    return combine(
+        thinks.reasoning if thinks else None, calls.calls if calls else None, special=special
+    )
+
+
+@cache
+def known() -> dict[str, Grammar]:
+    """All grammars by name. Raises ValueError when two have the same name."""
+    tables = [
+        getattr(importlib.import_module(f"{__name__}.{module.name}"), "GRAMMARS", {})
+        for module in pkgutil.iter_modules(__path__)
+    ]
+    tables += [point.load() for point in entry_points(group=GROUP)]
+    found: dict[str, Grammar] = {}
+    for table in tables:
+        for name, grammar in table.items():
+            if name in found:
+                raise ValueError(f"two grammars are called {name!r}: rename one")
+            found[name] = grammar
+    return found
+
+
+def _find(name: str) -> Grammar:
+    found = known().get(name)
+    if found is None:
+        near = difflib.get_close_matches(name, known(), n=3) or sorted(known())
+        raise LookupError(f"no grammar is called {name!r}; choose one of: {', '.join(near)}")
+    return found

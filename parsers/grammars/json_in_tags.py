@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from parsers.grammar import Calls, Go, Spelling, State
+from parsers.grammar import Calls, Go, Spelling, State, combine
+from parsers.grammars.think_tags import THINK
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 _ON = ((OPEN, Go("tool")), (CLOSE, Go("tool_closed")))
@@ -55,3 +56,5 @@ JSON_IN_TAGS = Calls(
         between="\n",
     ),
 )
+
+GRAMMARS = {"hermes": combine(THINK, JSON_IN_TAGS)}

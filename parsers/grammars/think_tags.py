@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from parsers.grammar import Reasoning
+from parsers.grammar import Reasoning, combine
 
 THINK = Reasoning(
-    openers=("<think>",), closers=("</think>",), spelling=("<think>\n{text}\n</think>\n\n", "")
+    openers=("<think>",), closers=("</think>",), spelling=("<think>\n", "\n</think>\n\n")
 )
+
+GRAMMARS = {"think": combine(THINK, None), "plain": combine(None, None)}

@@ -15,7 +15,8 @@ names a declared tool and a parameter or its end follows.
 
 from __future__ import annotations
 
-from parsers.grammar import Calls, Go, On, Route, Spelling, State
+from parsers.grammar import Calls, Go, On, Route, Spelling, State, combine
+from parsers.grammars.think_tags import THINK
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 FUNCTION, FUNCTION_END = "<function=", "</function>"
@@ -96,7 +97,8 @@ XML_PARAMETERS = Calls(
     spelling=Spelling(
         call="<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>",
         parameter="<parameter={key}>\n{value}\n</parameter>\n",
-        body="parameters",
         between="\n",
     ),
 )
+
+GRAMMARS = {"qwen3_coder": combine(THINK, XML_PARAMETERS)}
