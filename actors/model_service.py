@@ -144,9 +144,9 @@ class ModelService:
         answer = asked.result()
         if isinstance(answer, Queued):
             answer = await self._router.admitted(self.spec.name, ask.turn)
-        blind = isinstance(answer, Queued) or (
-            isinstance(answer, Refusal) and answer.why == "no_replica"
-        )
+        if isinstance(answer, Queued):
+            return None
+        blind = isinstance(answer, Refusal) and answer.why == "no_replica"
         return None if blind else answer
 
     def _late(self, asked: asyncio.Future[Decision]) -> None:

@@ -75,6 +75,9 @@ class Table:
         self.grammar = grammar
         self.ids = ids
         self.specials = Specials(grammar.special if ids else ())
+        markers = [marker for _, state in grammar.states for marker, _ in state.on]
+        # Control tokens that mark nothing (the end of the turn) are no part of what is said.
+        self.silent = {t for t in grammar.special if not any(t in marker for marker in markers)}
         self._calls = calls
         self.nodes = {name: Node(name, state) for name, state in grammar.states}
         for node in self.nodes.values():

@@ -62,6 +62,7 @@ class TurnParser:
         self._emitter = Emitter(mint=mint, stop=stop, edge=edge)
         self._machine = Machine(table, Schemas(tools), self._emitter, start=node)
         self._specials = table.specials if ids else None
+        self._silent = table.silent
         self._finished = False
         self.reasoning_tokens = 0
 
@@ -106,7 +107,7 @@ class TurnParser:
 
     def _text(self, piece: Piece) -> str:
         if piece.special and self._specials is not None:
-            return self._specials.code(piece.text)
+            return "" if piece.text in self._silent else self._specials.code(piece.text)
         text = piece.text
         return text if text.isascii() else clean(text)
 
