@@ -43,9 +43,7 @@ class Served:
     def __init__(self, family: str, root: Path) -> None:
         self.family = registry.get(family)
         self.prompter = Prompter.load(scripted_folder(root / family, self.family), self.family)
-        # A stop token is no marker: the parser drops control tokens that its grammar lacks.
-        special = set(self.family.special_tokens) - set(self.family.stop_tokens)
-        self.grammar = grammars.get(self.family.grammar, special=tuple(sorted(special)))
+        self.grammar = grammars.get(self.family.grammar, special=self.family.special_tokens)
 
     async def reply(self, turn: Turn, rules: Scenario | None = None) -> Reply:
         tokenizer = self.prompter.tokenizer
