@@ -43,6 +43,7 @@ class Node:
     __slots__ = (
         "barred",
         "closers",
+        "ends",
         "lexicon",
         "lost",
         "name",
@@ -63,6 +64,7 @@ class Node:
         self.ways: dict[str, Way] = {}
         self.lexicon: Lexicon
         self.closers: Lexicon
+        self.ends: tuple[str, ...]
         self.lost: Node
         self.otherwise: Node
         self.then: Node
@@ -105,6 +107,7 @@ class Table:
                 continue
             node.ways.setdefault(spell(marker), self._way(go))
         node.lexicon = Lexicon(node.ways)
+        node.ends = tuple(spell(marker) for marker in state.ends)
         leaving = (m for m, way in node.ways.items() if way.node is not node and not way.draft)
         node.closers = Lexicon(leaving)
         node.lost = self.nodes[state.lost]

@@ -85,11 +85,30 @@ class Emitter:
         return events
 
     def text(self, text: str) -> None:
+        """Visible text."""
+        if (
+            self.visible
+            and self.block is Block.TEXT
+            and self._stop is None
+            and not self._space
+            and text[-1] not in _WHITE
+        ):
+            self._parts.append(text)  # the common case: inside a block, nothing to hold
+            return
         if self._stop is not None and (self.visible or not text.isspace()):
             text = self._watched(text, self._stop)
         self._span(Block.TEXT, text)
 
     def reasoning(self, text: str) -> None:
+        """Text of the model's reasoning."""
+        if (
+            self.visible
+            and self.block is Block.REASONING
+            and not self._space
+            and text[-1] not in _WHITE
+        ):
+            self._parts.append(text)
+            return
         self._span(Block.REASONING, text)
 
     def mark(self) -> None:

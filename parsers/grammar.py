@@ -69,6 +69,8 @@ class State(Struct, frozen=True, cache_hash=True):
     `otherwise`: where text leads that does not fit (space, header, reader). `barred`: characters
     that no header holds. `done`: actions when a reader has finished, before it goes `then`;
     `lost`: where a body leads that turned out to be no call and is shown as text.
+    `ends`: markers that end a reader's body even inside a string, when they begin a line there: a
+    raw line break is illegal in a JSON string, so it was never closed.
     `at_end`: actions when the output ends here. `trim`: what the template writes around a value.
     """
 
@@ -81,6 +83,7 @@ class State(Struct, frozen=True, cache_hash=True):
     reader: str = ""
     then: str = "text"
     lost: str = "text"
+    ends: tuple[str, ...] = ()
     done: tuple[Action, ...] = ()
     at_end: tuple[Action, ...] = ()
     trim: Trim = "none"
@@ -127,11 +130,15 @@ class Spelling(Struct, frozen=True, cache_hash=True):
 
 
 class Calls(Struct, frozen=True, cache_hash=True):
-    """How a family spells tool calls: markers that open them in text, and the states behind."""
+    """How a family spells tool calls: markers that open them in text, and the states behind.
+
+    `ids`: a family whose template refuses other ids than nine letters or digits says `nine`.
+    """
 
     opens: On = ()
     states: States = ()
     spelling: Spelling | None = None
+    ids: Literal["any", "nine"] = "any"
 
 
 class Grammar(Struct, frozen=True, cache_hash=True):

@@ -47,6 +47,11 @@ class Lexicon:
             return hold, -1  # what was found may be the inside of a longer marker
         return start, end
 
+    def absent(self, text: str) -> bool:
+        """Whether no marker can begin anywhere in the text."""
+        only = self.only
+        return only not in text if only else self._firsts.search(text) is None
+
     def _first(self, text: str, pos: int) -> int:
         found = self._firsts.search(text, pos)
         return found.start() if found else -1

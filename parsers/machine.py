@@ -6,7 +6,7 @@ the same folded reply; only a programming error (feeding a parser that was finis
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import assert_never
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from parsers.compiled import compiled
 from parsers.detokenizer import Piece
 from parsers.emitter import Emitter, Mint
 from parsers.grammar import Grammar
+from parsers.ids import nine
 from parsers.schema import Schemas
 from parsers.specials import clean
 from parsers.states import Machine
@@ -26,6 +27,7 @@ from turns.frames import Finish
 from turns.turn import Tool, ToolChoice
 
 AUTO = ToolChoice()
+_WINDOW = 4096  # characters read at once: what is read again is copied, and must stay short
 
 
 class ParserFinishedError(ValueError):
@@ -58,6 +60,8 @@ class TurnParser:
         calls = bool(tools) and tool_choice.mode != "none"
         table = compiled(grammar, ids=ids, calls=calls)
         node, edge = table.begin(tail)
+        if grammar.calls is not None and grammar.calls.ids == "nine":
+            mint = nine(mint)
         self._emitter = Emitter(mint=mint, stop=stop, edge=edge)
         self._machine = Machine(table, Schemas(tools), self._emitter, start=node)
         self._specials = table.specials if ids else None
@@ -68,17 +72,24 @@ class TurnParser:
     def stopped(self) -> str | None:
         return self._emitter.stopped
 
-    def feed(self, pieces: Iterable[Piece], *, tokens: int = 1) -> list[Event]:
+    def feed(self, pieces: Sequence[Piece], *, tokens: int = 1) -> list[Event]:
         """The events that these pieces complete. `tokens`: how many tokens they were."""
         if self._finished:
             raise ParserFinishedError("this turn's parser is finished: make a new TurnParser")
-        machine = self._machine
+        machine, emitter = self._machine, self._emitter
         if machine.reasoning:
             self.reasoning_tokens += tokens
-        text = "".join([self._text(piece) for piece in pieces])
-        if text and self._emitter.stopped is None:
-            machine.run(text)
-        return self._emitter.take()
+        if len(pieces) == 1:
+            text = self._text(pieces[0])
+        else:
+            text = "".join([self._text(piece) for piece in pieces])
+        if text and emitter.stopped is None:
+            if len(text) <= _WINDOW:
+                machine.run(text)
+            else:
+                for at in range(0, len(text), _WINDOW):
+                    machine.run(text[at : at + _WINDOW])
+        return emitter.take()
 
     def finish(self, finish: Finish, usage: Usage, *, error: str = "") -> list[Event]:
         """The closing events, TurnEnded last (TurnFailed when the engine failed).
@@ -101,10 +112,10 @@ class TurnParser:
         return events
 
     def _text(self, piece: Piece) -> str:
-        specials = self._specials
-        if specials is None or not piece.special:
-            return clean(piece.text)
-        return specials.code(piece.text)
+        if piece.special and self._specials is not None:
+            return self._specials.code(piece.text)
+        text = piece.text
+        return text if text.isascii() else clean(text)
 
     def _stop(self, finish: Finish) -> Stop:
         if self.stopped is not None:

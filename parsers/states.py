@@ -7,10 +7,12 @@ the text of a tentative state are held, and only the latter is ever read again.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from parsers.calls import CallDesk
 from parsers.compiled import Node, Table, Way
 from parsers.emitter import Block, Emitter
-from parsers.grammar import Action
+from parsers.grammar import Action, Reads
 from parsers.readers import READERS, Reader
 from parsers.schema import Schemas
 from turns.events import Cut, Event
@@ -43,6 +45,13 @@ class Machine:
         self.emitter = emitter
         self.halted = False
         self.rest = ""
+        self._sinks: dict[Reads, Callable[[str], None]] = {
+            "reasoning": emitter.reasoning,
+            "value": self.desk.value,
+        }
+        if not strict:
+            self._sinks["text"] = emitter.text
+        self._plain = self._sinks.get(start.reads)
 
     @property
     def reasoning(self) -> bool:
@@ -53,6 +62,12 @@ class Machine:
         if self._held:
             text = self._held + text
             self._held = ""
+        elif self.halted:
+            self.rest += text
+            return
+        elif self._plain is not None and text.isascii() and self._node.lexicon.absent(text):
+            self._plain(text)  # the common case: no marker begins here
+            return
         pos = 0
         emitter = self.emitter
         while pos < len(text):
@@ -63,6 +78,7 @@ class Machine:
             else:
                 text, pos = self._scan(text, pos, final=final)
             if self.halted or emitter.stopped is not None:
+                self._plain = None
                 return
 
     # Reading what a state reads.
@@ -138,6 +154,7 @@ class Machine:
         self._reader = None
         self._header.clear()
         self._node = self._origin
+        self._plain = self._sinks.get(self._node.reads)
         if self._sink(self._node, marker) < len(marker):
             return self._halt(again)
         return again, 0
@@ -153,6 +170,7 @@ class Machine:
         """Take the way that a marker opens."""
         if way.draft:
             self._draft = Draft(self._table, self.desk.schemas, self.emitter)
+            self._plain = None
             return text, start
         to, do = way.node, way.do
         if way.routes:
@@ -184,7 +202,9 @@ class Machine:
 
     def _enter(self, node: Node) -> None:
         self._node = node
+        self._plain = self._sinks.get(node.reads)
         if node.reads == "reader":
+            self.desk.ends = node.ends
             self._reader = READERS[node.state.reader](self.desk)
         elif node.reads in ("text", "reasoning") and self.emitter.block is Block.CALL:
             self.desk.cut()
@@ -233,6 +253,7 @@ class Machine:
             self._held = text[closed:]
             return text, len(text)
         self._draft = None
+        self._plain = self._sinks.get(self._node.reads)
         self.emitter.reasoning(self.desk.restore(draft.text(rest or "")))
         return (rest or "") + text[closed:], 0
 
@@ -241,7 +262,8 @@ class Machine:
     def finish(self, reason: Cut | None) -> None:
         """The output ended. `reason` is why it was cut off; None when the engine stopped itself."""
         if self.emitter.stopped is None:
-            self.run("", final=True)
+            if self._held:
+                self.run("", final=True)
             self._end(reason)
         if self.emitter.block is Block.CALL:
             self.emitter.cut(reason or "malformed")
@@ -268,7 +290,8 @@ class Machine:
     def _leave(self, reason: Cut | None) -> None:
         """The output ended in a tentative state."""
         if self._origin.reads == "value":
-            self.desk.act("end_value", "none")
+            ending: tuple[Action, ...] = ("end_value",)
+            self._act(self._node.state.at_end or ending if reason is None else ending, self._node)
         elif reason is None or self._bare:
             while self._journal is not None and not self.halted:
                 again, _ = self._fall_back("")
