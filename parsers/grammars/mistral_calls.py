@@ -48,6 +48,7 @@ V11 = Calls(
     opens=_AGAIN,
     states=_STATES,
     spelling=Spelling(call=f"{CALLS_MARK}{{name}}{ARGS}{{arguments}}", glue=""),
+    ids="nine",
 )
 V3 = Calls(
     opens=_AGAIN,
@@ -59,6 +60,7 @@ V3 = Calls(
         closer="]",
         glue="",
     ),
+    ids="nine",
 )
 
 GRAMMARS = {"mistral": combine(MISTRAL, V11), "mistral_v3": combine(None, V3)}
