@@ -101,7 +101,7 @@ class Table:
         for suffix, name in self.grammar.tails:
             if end.endswith(suffix):
                 return self.nodes[name], True
-        return self.start, False
+        return (self.text, False) if end else (self.start, False)
 
     def _link(self, node: Node) -> None:
         state, spell = node.state, self.specials.spell

@@ -11,7 +11,9 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-import parsers.bodies  # noqa: F401 - registers the readers that grammars name
+import parsers.bodies
+import parsers.gemma_body
+import parsers.lists  # noqa: F401 - they register the readers that grammars name
 from parsers.compiled import compiled
 from parsers.detokenizer import Piece
 from parsers.emitter import Emitter, Mint
