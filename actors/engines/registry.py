@@ -13,19 +13,6 @@ from turns.errors import EngineError
 
 
 def _scripted(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
-<<<<<<< HEAD
-    from parsers.write import write  # noqa: PLC0415
-
-    from actors.engines.scripted.engine import ScriptedEngine  # noqa: PLC0415 - see the module
-    from actors.engines.scripted.settings import ScriptedSettings  # noqa: PLC0415
-
-    grammar, tokenizer = folder.grammar, folder.tokenizer
-    return ScriptedEngine(
-        _settings(ScriptedSettings, options),
-        write=lambda spec, blocks: write(grammar, blocks, tail=spec.tail),
-        encode=lambda text: tokenizer.encode(text, special=True),
-        vocab_size=tokenizer.vocab_size,
-=======
     from actors.engines.scripted.engine import ScriptedEngine  # noqa: PLC0415 - see the module
     from actors.engines.scripted.settings import ScriptedSettings  # noqa: PLC0415
     from actors.engines.scripted.wire import native  # noqa: PLC0415
@@ -36,7 +23,6 @@ def _scripted(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
         write=write,
         encode=encode,
         vocab_size=folder.tokenizer.vocab_size,
->>>>>>> engines
     )
 
 

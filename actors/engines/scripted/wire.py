@@ -8,22 +8,12 @@ engine says it in ordinary tokens, as the parser must be able to rely on. What a
 from __future__ import annotations
 
 from collections.abc import Sequence
-<<<<<<< HEAD
-from functools import lru_cache
-=======
->>>>>>> engines
 
 import msgspec
 
 from actors.engines.scripted.compose import Encoder, Writer
 from actors.engines.scripted.reply import Said
-<<<<<<< HEAD
-from families import registry
 from families.family import Family
-from parsers import grammars
-=======
-from families.family import Family
->>>>>>> engines
 from parsers.grammar import Grammar
 from parsers.write import write
 from prompts.guard import Guard
@@ -33,23 +23,14 @@ from turns.blocks import Reasoning, Text, ToolCall
 from turns.frames import ParseSpec
 
 
-<<<<<<< HEAD
-def native(tokenizer: Tokenizer) -> tuple[Writer, Encoder]:
-    """How the families write and how this tokenizer encodes: the engine's `write` and `encode`.
-=======
 def native(tokenizer: Tokenizer, family: Family, grammar: Grammar) -> tuple[Writer, Encoder]:
     """The engine's `write` and `encode` for a model: its family's syntax, its tokenizer's ids.
->>>>>>> engines
 
     The writer raises ValueError for a block that the family cannot say.
     """
     guard = Guard(tokenizer.special.values())
 
     def written(spec: ParseSpec, blocks: Sequence[Said]) -> str:
-<<<<<<< HEAD
-        family, grammar = _family(spec.family)
-=======
->>>>>>> engines
         if not _reasons(family, grammar, spec.tail):
             blocks = [block for block in blocks if not isinstance(block, Reasoning)]
         rows = (_shown(block, at, guard) for at, block in enumerate(blocks))
@@ -58,15 +39,6 @@ def native(tokenizer: Tokenizer, family: Family, grammar: Grammar) -> tuple[Writ
     return written, tokenizer.encode_guarded
 
 
-<<<<<<< HEAD
-@lru_cache(64)
-def _family(name: str) -> tuple[Family, Grammar]:
-    family = registry.get(name)
-    return family, grammars.get(family.grammar)
-
-
-=======
->>>>>>> engines
 def _reasons(family: Family, grammar: Grammar, tail: str) -> bool:
     """Whether the model may reason here: not where the prompt has closed its reasoning already."""
     if family.thinking.default == "none" or grammar.reasoning is None:
