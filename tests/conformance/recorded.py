@@ -99,7 +99,9 @@ def _parse(
         grammars.get(family.grammar, special=special),
         mint=lambda index, _: f"call_{index}",
         tools=tuple(
-            Tool(each["function"]["name"], parameters=dict(each["function"].get("parameters") or {}))
+            Tool(
+                each["function"]["name"], parameters=dict(each["function"].get("parameters") or {})
+            )
             for each in fixture.tools
         ),
         tail=_tail(fixture),
