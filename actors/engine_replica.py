@@ -24,6 +24,7 @@ from turns.errors import OverloadedError, TreadleError
 from turns.frames import Frame, Job
 
 log = logging.getLogger(__name__)
+LOST = "what parsed this turn died in the middle of it; send the turn again"
 decode_job = msgspec.msgpack.Decoder(Job).decode
 
 
@@ -157,10 +158,11 @@ class EngineReplica:
         self._spawn(self._reporter.kv(self._model, self._replica, events))
 
     def _on_lost(self, lane: FrameLane, error: BaseException) -> None:
+        log.warning("replica %s lost a lane: %s", self._replica, error)
         for turn, lease in list(self._leases.items()):
             if lease.lane is lane and not lease.done.done():
                 self._engine.abort(turn)
-                lease.done.set_result(LeaseEnd("engine", f"the turn was lost: {error}"))
+                lease.done.set_result(LeaseEnd("engine", LOST))
 
     async def _report_forever(self) -> None:
         while True:

@@ -44,7 +44,8 @@ class IngressDeployment:
             if chosen.parser == "actor":
                 self._readers.follow(one)
         if chosen.parser == "inline":
-            inline.RECEIVERS.append(InlineParsing(self._conductor, models).take)
+            receive = InlineParsing(self._conductor, models).take
+            inline.RECEIVERS.append((asyncio.get_running_loop(), receive))
         self.ingress = Ingress(
             self._conductor,
             models,
