@@ -159,6 +159,19 @@ class Router:
         for ask in self.queue.expire(now):
             self._answers.append((ask, self._refuse("waited_too_long")))
 
+    def figures(self) -> dict[str, int]:
+        """The state in numbers, as `observe.seen.RouterState` names them."""
+        return {
+            "replicas": len(self.fleet.replicas),
+            "turns": sum(r.active for r in self.fleet.replicas.values()),
+            "queued": len(self.queue),
+            "blocks": len(self.index),
+            "predicted": len(self.index.predictions),
+            "promised": self.counts["promised"],
+            "kept": self.counts["kept"],
+            "gaps": self.feed.gaps,
+        }
+
     def snapshot(self, now: float) -> bytes:
         """Members, reservations and confirmed blocks, for `restore`."""
         members = [
