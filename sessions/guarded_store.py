@@ -23,9 +23,9 @@ R = TypeVar("R")
 
 
 class StoreTap(Protocol):
-    """Told of trouble once, when it begins; of each late answer and each unreadable record."""
+    """Told when trouble begins (`away`), and of each late answer and each unreadable record."""
 
-    def redis_trouble(self, operation: str, error: str, at: float) -> None: ...
+    def redis_trouble(self, operation: str, error: str, at: float, *, away: bool) -> None: ...
 
     def redis_recovered(self, seconds: float, at: float) -> None:
         """The store is back after that many seconds away."""
@@ -132,9 +132,9 @@ class GuardedStore:
                 if self._answers == answers:
                     self._open(operation, late)
                 else:
-                    self._tap.redis_trouble(operation, late, self._clock())
+                    self._tap.redis_trouble(operation, late, self._clock(), away=False)
             except RecordError as error:  # one bad record is not a store that is away
-                self._tap.redis_trouble(operation, str(error), self._clock())
+                self._tap.redis_trouble(operation, str(error), self._clock(), away=False)
                 return nothing
             except ValueError:  # the caller's own mistake
                 raise
@@ -150,7 +150,7 @@ class GuardedStore:
 
     def _open(self, operation: str, error: str) -> None:
         if self._probe is None:
-            self._tap.redis_trouble(operation, error, self._clock())
+            self._tap.redis_trouble(operation, error, self._clock(), away=True)
             self._probe = asyncio.create_task(self._recover(self._clock()))
 
     async def _recover(self, since: float) -> None:

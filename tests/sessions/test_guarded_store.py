@@ -26,15 +26,18 @@ class RecordingTap:
     def __init__(self) -> None:
         self.troubles: list[tuple[str, str]] = []
         self.recoveries = 0
+        self.away = False
         self._recovered = asyncio.Event()
 
-    def redis_trouble(self, operation: str, error: str, at: float) -> None:
+    def redis_trouble(self, operation: str, error: str, at: float, *, away: bool) -> None:
+        self.away = self.away or away
         self.troubles.append((operation, error))
         self._recovered.clear()
 
     def redis_recovered(self, seconds: float, at: float) -> None:
         assert seconds >= 0
         self.recoveries += 1
+        self.away = False
         self._recovered.set()
 
     async def recovered(self) -> None:
@@ -93,6 +96,7 @@ async def test_a_killed_redis_fails_no_call_and_is_told_once(rig: Rig) -> None:
     assert await every_call(rig.store) == [None, False, None, [None, None], 0, None, []]
     assert (await rig.store.touch_session(SEEN, 60)).turns == 1
     assert rig.store.away
+    assert rig.tap.away
     assert [operation for operation, _ in rig.tap.troubles] == ["session"]
     with pytest.raises(UnavailableError):
         await rig.store.ping()
@@ -180,6 +184,7 @@ async def test_one_bad_record_is_told_and_opens_nothing() -> None:
     await memory.put(write(Kind("reply", str), "o", "a", "of another version", ttl=60))
     assert await store.get(REPLY, "o", "a") == [None]
     assert not store.away
+    assert not tap.away
     assert [operation for operation, _ in tap.troubles] == ["get"]
     with pytest.raises(ValueError, match="more than 0"):
         await store.put(write(LEDGER, "o", "a", b"", ttl=0))
