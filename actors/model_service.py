@@ -51,10 +51,16 @@ class RouterClient(Protocol):
 
 
 class ChoiceTaken(Struct, frozen=True):
-    """The replica of a turn; `choice` is None when the router was not asked or did not answer."""
+    """The replica of a turn; `choice` is None when the router was not asked or did not answer.
+
+    `why` and `overlap_tokens` explain the choice; `prompt_hash` is that of the last whole block.
+    """
 
     replica: str
     choice: Choice | None
+    why: str
+    overlap_tokens: int = 0
+    prompt_hash: int = 0
 
 
 class ModelService:
@@ -113,6 +119,7 @@ class ModelService:
             raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
         block = next(iter(cards.values())).block_size
         hashes = chain(prompt.ids, block)
+        last = hashes[-1] if hashes else 0
         ask = Ask(
             turn=turn.id,
             hashes=hashes,
@@ -125,11 +132,12 @@ class ModelService:
         if isinstance(answer, Refusal):
             raise OverloadedError("all engines are busy; try again", retry_after=answer.retry_after)
         if answer is not None and answer.replica in cards:
-            return ChoiceTaken(answer.replica, answer)
+            shared = answer.overlap_blocks * block
+            return ChoiceTaken(answer.replica, answer, answer.why, shared, last)
         if answer is not None:
             self._router.release(self.spec.name, answer)
         key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
-        return ChoiceTaken(rendezvous(key, sorted(cards)), None)
+        return ChoiceTaken(rendezvous(key, sorted(cards)), None, "hashed", 0, last)
 
     async def _ask(self, ask: Ask) -> Choice | Refusal | None:
         """The router's answer; None when it has no view or does not answer in time."""
