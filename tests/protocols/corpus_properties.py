@@ -251,8 +251,9 @@ def one_of(this: Judged) -> None:
 
 @prop
 def namespace_members_callable(this: Judged) -> None:
-    names = {tool.name: tool.namespace for tool in this.runs[0].turn.tools}
-    assert names["read"] == "mcp__files"
+    turn = this.runs[0].turn
+    assert "mcp__files__read" in [tool.name for tool in turn.tools]
+    assert turn.echo["shapes"]["mcp__files__read"]["namespace"] == "mcp__files"
 
 
 def chunks(run: Run) -> list[dict[str, Any]]:
