@@ -56,6 +56,11 @@ def input_of(arguments: str) -> str:
     return arguments
 
 
+def input_so_far(arguments: str) -> str:
+    """The free text in a call that was cut: what `InputStream` gave of it."""
+    return InputStream().feed(arguments)
+
+
 class InputStream:
     """Decodes the string of `{"input": "…"}` while it is still being written.
 
