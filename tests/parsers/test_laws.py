@@ -125,6 +125,15 @@ def test_no_visible_character_is_lost_when_tools_are_off(data, name, tail, outpu
 
 
 @LAWS
+@given(st.data(), names, tails, garbage)
+def test_nothing_latches(data, name, tail, output) -> None:
+    """Whatever came before, what stands behind all closers is somewhere in the reply."""
+    output += '"}}\n</parameter>\n</function>\n</tool_call>\n</think>\n\nTHE END'
+    reply = said(parse(grammar(name), plain(data.draw(cuts(output))), tail=tail))
+    assert "THE END" in repr(reply.blocks)
+
+
+@LAWS
 @given(st.data(), names, prose, garbage)
 def test_text_before_the_first_marker_is_never_lost(data, name, text, rest) -> None:
     output = text + "<tool_call>" + rest
