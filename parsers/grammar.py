@@ -34,6 +34,7 @@ class Route(Struct, frozen=True, cache_hash=True):
 
     Named groups are caught: `name`, `id`, `key`, `kind`. `declared`: only for a name (or key)
     that the turn's tools declare. `calls`: struck out when the turn must not call tools.
+    `escaped`: what is caught stands in an attribute, which escapes `&` and quotes.
     """
 
     pattern: str
@@ -41,6 +42,7 @@ class Route(Struct, frozen=True, cache_hash=True):
     do: tuple[Action, ...] = ()
     declared: bool = False
     calls: bool = False
+    escaped: bool = False
 
 
 class Go(Struct, frozen=True, cache_hash=True):

@@ -44,7 +44,10 @@ XTML = Calls(
             "call",
             State(
                 "header",
-                on=((SEP, Go(routes=(Route(_NAMED, "call_body", do=("call",)),))), *_END),
+                on=(
+                    (SEP, Go(routes=(Route(_NAMED, "call_body", do=("call",), escaped=True),))),
+                    *_END,
+                ),
                 otherwise="tools",
             ),
         ),
@@ -53,7 +56,10 @@ XTML = Calls(
             "argument",
             State(
                 "header",
-                on=((SEP, Go(routes=(Route(_KEYED, "value", do=("key",)),))), *_INSIDE[2:]),
+                on=(
+                    (SEP, Go(routes=(Route(_KEYED, "value", do=("key",), escaped=True),))),
+                    *_INSIDE[2:],
+                ),
                 otherwise="call_body",
             ),
         ),
