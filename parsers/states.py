@@ -62,6 +62,8 @@ class Machine:
         if self._held:
             text = self._held + text
             self._held = ""
+        elif not text:
+            return
         elif self.halted:
             self.rest += text
             return
@@ -262,6 +264,9 @@ class Machine:
     def finish(self, reason: Cut | None) -> None:
         """The output ended. `reason` is why it was cut off; None when the engine stopped itself."""
         if self.emitter.stopped is None:
+            open_call = self.emitter.block is Block.CALL
+            if open_call and self._held not in self._node.ways:
+                self._held = ""  # half a marker in a call that is cut: markup is no value
             if self._held:
                 self.run("", final=True)
             self._end(reason)
