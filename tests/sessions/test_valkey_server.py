@@ -86,7 +86,7 @@ sys.stdin.read()
 
 
 def test_the_server_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
-    with subprocess.Popen(  # noqa: S603 our own script
+    with subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
