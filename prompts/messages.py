@@ -17,7 +17,7 @@ from families.family import Family
 from prompts.guard import HOLE, Guard
 from prompts.replies import Replies
 from prompts.stabilise import Placed
-from prompts.tools import ToolHeader, shown_name
+from prompts.tools import ToolHeader
 from prompts.traits import Message, Traits
 from turns.blocks import Block, Image, Text, ToolCall, ToolReference, ToolResult
 from turns.blocks import Message as TurnMessage
@@ -109,7 +109,7 @@ class _Writing:
         blocks = placed.message.blocks
         for block in blocks:
             if isinstance(block, ToolCall):
-                self._names[block.id] = shown_name(block.name, block.namespace)
+                self._names[block.id] = block.name
         written = self._by.replies.messages(
             blocks, keep=kept, holes=self.out.holes, arguments=self._arguments
         )

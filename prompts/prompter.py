@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from families.family import Family
+from parsers import grammars
 from prompts.blame import blamed
 from prompts.guard import HOLE, Guard, unguard
 from prompts.messages import CUT, Scribe
@@ -29,7 +30,6 @@ from turns.errors import InvalidRequestError
 from turns.turn import Turn
 
 _TAIL = 256
-_THINK = ("<think>\n", "\n</think>\n\n")
 _SLOT = re.compile(f"{HOLE}([0-9]+){HOLE}")
 
 
@@ -158,5 +158,16 @@ class Prompter:
     def _voice(self, template: ChatTemplate) -> _Voice:
         traits = read(template, {**self.family.thinking.on, **self.family.replay.agentic})
         reasons = self.family.replay.keep != "never"
-        replies = Replies(template, traits, self._guard, think=_THINK, reasons=reasons)
+        replies = Replies(
+            template, traits, self._guard, think=_spelling(self.family), reasons=reasons
+        )
         return _Voice(template, Scribe(self.family, traits, self._guard, self._header, replies))
+
+
+def _spelling(family: Family) -> tuple[str, str]:
+    """What stands before and after reasoning, as the family's grammar spells it."""
+    try:
+        reasoning = grammars.get(family.grammar).reasoning
+    except LookupError:
+        reasoning = None
+    return reasoning.spelling if reasoning else ("<think>\n", "\n</think>\n\n")

@@ -18,7 +18,7 @@ from prompts.exact import loads, marked
 from prompts.guard import HOLE, Guard
 from prompts.memo import Memo
 from prompts.template import ChatTemplate, TemplateError
-from prompts.tools import CUSTOM_ARGUMENT, shown_name
+from prompts.tools import CUSTOM_ARGUMENT
 from prompts.traits import Message, Traits
 from turns.blocks import Block, Reasoning, Text, ToolCall
 
@@ -171,7 +171,7 @@ class Replies:
             "id": self._guard(call.id),
             "type": "function",
             "function": {
-                "name": self._guard(shown_name(call.name, call.namespace)),
+                "name": self._guard(call.name),
                 "arguments": self._arguments(call),
             },
         }
