@@ -15,7 +15,8 @@ from msgspec import Struct, field
 
 from families.family import Family
 from prompts.guard import HOLE, Guard
-from prompts.replies import Replies
+from prompts.replies import Replies, hole
+from prompts.spelling import Spelling
 from prompts.stabilise import Placed
 from prompts.tools import ToolHeader
 from prompts.traits import Message, Traits
@@ -50,12 +51,20 @@ class Scribe:
     """Writes conversations for one template. One instance serves all turns of a model."""
 
     def __init__(
-        self, family: Family, traits: Traits, guard: Guard, header: ToolHeader, replies: Replies
+        self,
+        family: Family,
+        traits: Traits,
+        *,
+        guard: Guard,
+        header: ToolHeader,
+        spelling: Spelling,
+        replies: Replies,
     ) -> None:
         self.family = family
         self.traits = traits
         self.guard = guard
         self.header = header
+        self.spelling = spelling
         self.replies = replies
 
     def write(
@@ -81,6 +90,8 @@ class _Writing:
     def all(self, placed: Sequence[Placed]) -> None:
         keep = self._by.family.replay.keep
         asked = max((at for at, one in enumerate(placed) if _asks(one.message)), default=-1)
+        if not (placed and placed[0].is_system):
+            self._lead("", 0)
         for at, one in enumerate(placed):
             if one.is_system:
                 self._system(one, leading=at == 0)
@@ -94,10 +105,9 @@ class _Writing:
 
     def _system(self, placed: Placed, *, leading: bool) -> None:
         text = self._text(placed.message.blocks, placed.index)
-        traits = self._by.traits
-        if leading and not traits.system:
-            self._ahead = text
-        elif leading or traits.late_system:
+        if leading:
+            self._lead(text, placed.index)
+        elif self._by.traits.late_system:
             self._say("system", text, placed.index)
         elif text:
             wrapped = (
@@ -105,20 +115,30 @@ class _Writing:
             )
             self._say("user", wrapped, placed.index)
 
+    def _lead(self, text: str, index: int) -> None:
+        """The head of the prompt, with the tools in it where the template would not show them."""
+        by = self._by
+        shown = [] if by.traits.tools else by.header.of(self._tools)
+        tools = hole(self.out.holes, by.spelling.tools(shown)) if shown else ""
+        head = "\n\n".join(filter(None, (text, tools)))
+        if not by.traits.system:
+            self._ahead = head
+        elif head:
+            self._say("system", head, index)
+
     def _reply(self, placed: Placed, *, kept: bool, last: bool) -> None:
         blocks = placed.message.blocks
         for block in blocks:
             if isinstance(block, ToolCall):
                 self._names[block.id] = block.name
-        written = self._by.replies.messages(
+        message = self._by.replies.message(
             blocks, keep=kept, holes=self.out.holes, arguments=self._arguments
         )
-        if last and blocks and isinstance(blocks[-1], Text) and "tool_calls" not in written[-1]:
-            written[-1]["content"] += CUT
+        if last and blocks and isinstance(blocks[-1], Text) and "tool_calls" not in message:
+            message["content"] += CUT
             self.out.open = True
-        for message in written:
-            message["content"] = self._shaped(message["content"])
-            self.out.add(message, placed.index)
+        message["content"] = self._shaped(message["content"])
+        self.out.add(message, placed.index)
 
     def _others(self, placed: Placed) -> None:
         """A user's or tool's message: results become tool messages, in the order of the blocks."""

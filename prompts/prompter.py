@@ -14,12 +14,12 @@ from pathlib import Path
 from msgspec import Struct, field
 
 from families.family import Family
-from parsers import grammars
 from prompts.blame import blamed
 from prompts.guard import HOLE, Guard, unguard
 from prompts.messages import CUT, Scribe
 from prompts.replies import Replies
 from prompts.selection import templates_of
+from prompts.spelling import Spelling
 from prompts.stabilise import Placed, hoisted, without_billing
 from prompts.template import ChatTemplate, Clock, Folder, TemplateError
 from prompts.thinking import controls
@@ -91,6 +91,7 @@ class Prompter:
         self.settings = settings
         self._guard = Guard(tokenizer.special.values())
         self._header = ToolHeader(self._guard)
+        self._spelling = Spelling(family, self._guard)
         self._voices = {name: self._voice(template) for name, template in templates.items()}
         ids = (tokenizer.id_of(name) for name in family.stop_tokens)
         self._stop_ids = tuple(number for number in ids if number is not None)
@@ -156,18 +157,16 @@ class Prompter:
         return hoisted(placed) if self.settings.hoist_system else placed
 
     def _voice(self, template: ChatTemplate) -> _Voice:
-        traits = read(template, {**self.family.thinking.on, **self.family.replay.agentic})
-        reasons = self.family.replay.keep != "never"
-        replies = Replies(
-            template, traits, self._guard, think=_spelling(self.family), reasons=reasons
+        family, guard = self.family, self._guard
+        traits = read(template, {**family.thinking.on, **family.replay.agentic})
+        reasons = family.replay.keep != "never"
+        replies = Replies(template, traits, guard, self._spelling, reasons=reasons)
+        scribe = Scribe(
+            family,
+            traits,
+            guard=guard,
+            header=self._header,
+            spelling=self._spelling,
+            replies=replies,
         )
-        return _Voice(template, Scribe(self.family, traits, self._guard, self._header, replies))
-
-
-def _spelling(family: Family) -> tuple[str, str]:
-    """What stands before and after reasoning, as the family's grammar spells it."""
-    try:
-        reasoning = grammars.get(family.grammar).reasoning
-    except LookupError:
-        reasoning = None
-    return reasoning.spelling if reasoning else ("<think>\n", "\n</think>\n\n")
+        return _Voice(template, scribe)
