@@ -93,7 +93,16 @@ def test_plain_template_shows_what_it_shows() -> None:
     ("source", "expected"),
     [
         pytest.param(
-            NO_SYSTEM, {"system": False, "late_system": False, "alternate": True}, id="no system"
+            NO_SYSTEM,
+            {
+                "talks": False,
+                "parallel": False,
+                "system": False,
+                "late_system": False,
+                "tool_role": False,
+                "alternate": True,
+            },
+            id="no system",
         ),
         pytest.param(HEAD_OVERWRITTEN, {"late_system": False}, id="late system rewrites the head"),
         pytest.param(
