@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
@@ -29,22 +29,36 @@ CUT = f"{HOLE}e{HOLE}"
 """Where the last message ends that the model shall go on writing."""
 _REMINDER = "<system-reminder>"
 
+Keep = Literal["always", "tool_loop", "never"]
+
 
 class Conversation(Struct):
     """Template messages.
 
-    `origin` gives for each the index of the turn's message it came from, `holes` the trusted texts
-    that stand in it by number; `open`: the model goes on writing the last message.
+    `origin` gives for each the index of the turn's message it came from; `replies` the blocks of
+    those that are replies; `kept` whether the policy keeps all of a reply. `holes` are the trusted
+    texts that stand in them by number. `open`: the model goes on writing the last message.
     """
 
     messages: list[Message] = field(default_factory=list)
     origin: list[int] = field(default_factory=list)
+    replies: list[Sequence[Block] | None] = field(default_factory=list)
+    kept: list[bool] = field(default_factory=list)
     holes: list[str] = field(default_factory=list)
     open: bool = False
 
-    def add(self, message: Message, origin: int) -> None:
+    def add(
+        self,
+        message: Message,
+        origin: int,
+        *,
+        reply: Sequence[Block] | None = None,
+        kept: bool = False,
+    ) -> None:
         self.messages.append(message)
         self.origin.append(origin)
+        self.replies.append(reply)
+        self.kept.append(kept)
 
 
 class Scribe:
@@ -68,10 +82,18 @@ class Scribe:
         self.replies = replies
 
     def write(
-        self, placed: Sequence[Placed], tools: Sequence[Tool], arguments: Mapping[str, Any]
+        self,
+        placed: Sequence[Placed],
+        tools: Sequence[Tool],
+        arguments: Mapping[str, Any],
+        *,
+        keep: Keep,
     ) -> Conversation:
-        """The conversation. Raises `InvalidRequestError` for what the model cannot take."""
-        writing = _Writing(self, tools, arguments)
+        """The conversation. Raises `InvalidRequestError` for what the model cannot take.
+
+        `keep` is the policy for earlier reasoning in this turn.
+        """
+        writing = _Writing(self, tools, arguments, keep)
         writing.all(_joined(placed))
         return _alternating(writing.out) if self.traits.alternate else writing.out
 
@@ -79,8 +101,11 @@ class Scribe:
 class _Writing:
     """One turn being written."""
 
-    def __init__(self, by: Scribe, tools: Sequence[Tool], arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, by: Scribe, tools: Sequence[Tool], arguments: Mapping[str, Any], keep: Keep
+    ) -> None:
         self.out = Conversation()
+        self._keep = keep
         self._by = by
         self._tools = tools
         self._arguments = arguments
@@ -88,7 +113,7 @@ class _Writing:
         self._ahead = ""
 
     def all(self, placed: Sequence[Placed]) -> None:
-        keep = self._by.family.replay.keep
+        keep = self._keep
         asked = max((at for at, one in enumerate(placed) if _asks(one.message)), default=-1)
         if not (placed and placed[0].is_system):
             self._lead("", 0)
@@ -138,7 +163,9 @@ class _Writing:
             message["content"] += CUT
             self.out.open = True
         message["content"] = self._shaped(message["content"])
-        self.out.add(message, placed.index)
+        # a family that does not reason has nothing to drop
+        whole = kept or self._by.family.thinking.default == "none"
+        self.out.add(message, placed.index, reply=blocks, kept=whole)
 
     def _others(self, placed: Placed) -> None:
         """A user's or tool's message: results become tool messages, in the order of the blocks."""
@@ -305,10 +332,10 @@ def _before(head: str, content: str | list[Message]) -> str | list[Message]:
 def _alternating(out: Conversation) -> Conversation:
     """With runs of one role as one message, for templates that insist on turns."""
     merged = Conversation(holes=out.holes, open=out.open)
-    for message, origin in zip(out.messages, out.origin, strict=True):
+    for place, (message, origin) in enumerate(zip(out.messages, out.origin, strict=True)):
         last = merged.messages[-1] if merged.messages else None
         if last is None or message["role"] != last["role"] or message["role"] == "tool":
-            merged.add(dict(message), origin)
+            merged.add(dict(message), origin, reply=out.replies[place], kept=out.kept[place])
         elif isinstance(last["content"], str) and isinstance(message["content"], str):
             last["content"] = "\n\n".join(filter(None, (last["content"], message["content"])))
             last |= {key: value for key, value in message.items() if key not in last}
