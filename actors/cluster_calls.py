@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from router.decision import Ask, Choice, Decision
 
 from actors.engines.engine import EngineStats, KvEvent
 from actors.messages import ReplicaCard, Settlement, encode
+from router.decision import Ask, Choice, Decision
 
 log = logging.getLogger(__name__)
 

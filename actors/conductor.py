@@ -106,10 +106,12 @@ class Conductor:
             if isinstance(last, TurnEnded | TurnFailed):
                 self._land(flight, grace=END_GRACE)
 
-    def lane_lost(self, lane: str) -> None:
-        """Fail exactly the turns whose events came on this lane."""
-        for flight in [f for f in self._flights.values() if f.lane == lane]:
+    def lane_lost(self, lane: str) -> int:
+        """Fail exactly the turns whose events came on this lane; says how many they were."""
+        lost = [f for f in self._flights.values() if f.lane == lane]
+        for flight in lost:
             self._fail(flight, EngineError("the parser of this turn died; send the turn again"))
+        return len(lost)
 
     def cancel(self, flight: Flight) -> None:
         """The client is gone: abort the engine's work now. No event follows."""

@@ -11,13 +11,14 @@ import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from protocols.protocol import Protocol
-from protocols.registry import APIS
-
+from actors.conductor import Flight
 from actors.exchange import StreamExchange, WholeExchange, header_map, respond
 from actors.ingress import Ingress
 from actors.stream import Send
+from protocols.protocol import Protocol
+from protocols.registry import APIS
 from turns.errors import TooLargeError, TreadleError
+from turns.turn import Api
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -32,42 +33,56 @@ class Edge:
     def __init__(self, ingress: Ingress, pages: AsgiApp) -> None:
         self._ingress = ingress
         self._pages = pages
-        self._turns = {api.path: api for api in APIS.values()}
+        self._turns = {api.path: (name, api) for name, api in APIS.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        api = self._turns.get(local_path(scope)) if scope["type"] == "http" else None
-        if api is None or scope["method"] != "POST":
+        found = self._turns.get(local_path(scope)) if scope["type"] == "http" else None
+        if found is None or scope["method"] != "POST":
             await self._pages(scope, receive, send)
             return
-        await self._turn(api, scope, receive, send)
+        await self._turn(*found, scope, receive, send)
 
-    async def _turn(self, api: Protocol, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _turn(
+        self, name: Api, api: Protocol, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         turn_id = uuid.uuid4().hex
         try:
-            body = await read_body(receive, self._ingress.max_body)
-            turn = api.decode(body, header_map(scope), turn_id=turn_id)
-            model = self._ingress.model(turn.model)
-            encoder = api.encoder(turn, created=self._ingress.now(), model=turn.model)
-            exchange = StreamExchange(encoder) if turn.stream else WholeExchange()
-            flight = await self._ingress.begin(model, turn, exchange, size=len(body))
+            exchange, flight = await self._begin(name, api, scope, receive, turn_id)
+        except ClientGoneError:
+            return
         except TreadleError as error:
             await respond(send, *api.error(error, request_id=turn_id))
             return
-        except ClientGoneError:
-            return
-        except Exception:  # noqa: BLE001 - a defect of ours must not look like a cut connection
-            self._ingress.defect(turn_id)
+        except Exception as error:  # noqa: BLE001 - a defect of ours must not look like a cut line
+            self._ingress.defect(turn_id, error)
             await respond(send, *api.error(TreadleError(INTERNAL), request_id=turn_id))
             return
         try:
             if isinstance(exchange, StreamExchange):
                 with self._ingress.kept_alive(exchange):
-                    patience = self._ingress.keepalive_s
-                    await exchange.run(send, api, flight, patience=patience)
+                    await exchange.run(send, api, flight, patience=self._ingress.keepalive_s)
             else:
-                await exchange.run(send, encoder, api, flight)
+                await exchange.run(send, api, flight)
         finally:
             self._ingress.leave(flight)
+
+    async def _begin(
+        self, name: Api, api: Protocol, scope: Scope, receive: Receive, turn_id: str
+    ) -> tuple[StreamExchange | WholeExchange, Flight]:
+        ingress = self._ingress
+        try:
+            body = await read_body(receive, ingress.max_body)
+            headers = header_map(scope)
+            turn = api.decode(body, headers, turn_id=turn_id)
+            model = ingress.model(turn.model)
+        except TreadleError as error:
+            ingress.refused(name, turn_id, error)
+            raise
+        encoder = api.encoder(turn, created=ingress.now(), model=turn.model)
+        exchange = StreamExchange(encoder) if turn.stream else WholeExchange(encoder)
+        harness = headers.get("user-agent", "")[:80]
+        flight = await ingress.begin(model, turn, exchange, size=len(body), harness=harness)
+        return exchange, flight
 
 
 def local_path(scope: Scope) -> str:

@@ -24,6 +24,10 @@ from turns.errors import OverloadedError, TreadleError
 from turns.frames import Frame, Job
 
 log = logging.getLogger(__name__)
+LOST = "what parsed this turn died in the middle of it; send the turn again"
+KV_EVERY = 0.1
+"""Seconds for which KV events are collected into one call to the router."""
+
 decode_job = msgspec.msgpack.Decoder(Job).decode
 
 
@@ -32,7 +36,7 @@ class Reporter(Protocol):
 
     async def report(self, card: ReplicaCard, stats: EngineStats) -> None: ...
 
-    async def kv(self, replica: str, events: Sequence[KvEvent]) -> None: ...
+    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None: ...
 
 
 class Lease:
@@ -65,6 +69,7 @@ class EngineReplica:
         self._reporter = reporter
         self._report_every = report_every
         self._leases: dict[str, Lease] = {}
+        self._kv: list[KvEvent] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._info: EngineInfo | None = None
 
@@ -154,13 +159,21 @@ class EngineReplica:
             lease.done.set_result(LeaseEnd("engine", frame.error) if failed else LeaseEnd())
 
     def _on_kv(self, events: Sequence[KvEvent]) -> None:
-        self._spawn(self._reporter.kv(self._replica, events))
+        """Collect, and tell the router at most every KV_EVERY seconds: blocks fill every step."""
+        if not self._kv:
+            asyncio.get_running_loop().call_later(KV_EVERY, self._tell_kv)
+        self._kv += events
+
+    def _tell_kv(self) -> None:
+        events, self._kv = self._kv, []
+        self._spawn(self._reporter.kv(self._model, self._replica, events))
 
     def _on_lost(self, lane: FrameLane, error: BaseException) -> None:
+        log.warning("replica %s lost a lane: %s", self._replica, error)
         for turn, lease in list(self._leases.items()):
             if lease.lane is lane and not lease.done.done():
                 self._engine.abort(turn)
-                lease.done.set_result(LeaseEnd("engine", f"the turn was lost: {error}"))
+                lease.done.set_result(LeaseEnd("engine", LOST))
 
     async def _report_forever(self) -> None:
         while True:
@@ -171,4 +184,9 @@ class EngineReplica:
     def _spawn(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("the router did not take a message: %s", type(error).__name__)

@@ -11,10 +11,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from protocols.protocol import Encoder, Protocol
-
 from actors.conductor import Flight
 from actors.stream import Send, Writer
+from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
 from turns.events import Event, TurnFailed
 from turns.reply import Fold
@@ -56,6 +55,10 @@ class Exchange:
         self.ended: asyncio.Future[None] = loop.create_future()
         self.fold = Fold()
 
+    def take(self, events: list[Event]) -> None:
+        """The events of one step."""
+        raise NotImplementedError
+
     def see(self, events: list[Event]) -> None:
         add = self.fold.add
         for event in events:
@@ -71,20 +74,24 @@ class Exchange:
 class WholeExchange(Exchange):
     """A non-streaming answer: nothing but the fold."""
 
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self._encoder = encoder
+
     def take(self, events: list[Event]) -> None:
         self.see(events)
         reply = self.fold.reply()
         if reply.stop is not None or reply.failed is not None:
             self.end()
 
-    async def run(self, send: Send, encoder: Encoder, protocol: Protocol, flight: Flight) -> None:
+    async def run(self, send: Send, protocol: Protocol, flight: Flight) -> None:
         await self.ended
         reply = self.fold.reply()
         if reply.failed is not None:
             error = failure(reply.failed, flight.retry_after)
             await respond(send, *protocol.error(error, request_id=flight.turn))
             return
-        status, body = encoder.whole(reply)
+        status, body = self._encoder.whole(reply)
         headers = {"content-type": "application/json", "request-id": flight.turn}
         await respond(send, status, headers, body)
 

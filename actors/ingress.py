@@ -14,27 +14,17 @@ from collections.abc import Iterator
 
 from actors.conductor import Conductor, Flight
 from actors.exchange import Exchange, StreamExchange
-from actors.model_service import ChoiceTaken, ModelService
+from actors.keeper import Keeper
+from actors.model_service import ModelService
+from actors.turn_watch import Heard, TurnWatch
+from observe.metrics import Metrics
+from observe.seen import Names, RequestRefused, TurnFailed, TurnReceived, TurnRouted
+from observe.taps import Tap
 from protocols.models import ModelCard, unknown
-from turns.turn import Turn
+from turns.errors import TreadleError
+from turns.turn import Api, Turn
 
 log = logging.getLogger(__name__)
-
-
-class TurnWatch:
-    """Keeps the router's books of one turn."""
-
-    __slots__ = ("_model", "_taken")
-
-    def __init__(self, model: ModelService, taken: ChoiceTaken) -> None:
-        self._model = model
-        self._taken = taken
-
-    def began(self, cached: int) -> None:
-        self._model.began(self._taken, cached)
-
-    def landed(self) -> None:
-        self._model.release(self._taken)
 
 
 class Ingress:
@@ -45,11 +35,17 @@ class Ingress:
         conductor: Conductor,
         models: list[ModelService],
         *,
+        keeper: Keeper,
+        metrics: Metrics,
+        taps: Tap,
         max_body: int = 64 * 2**20,
         keepalive_s: float = 10.0,
     ) -> None:
         self.conductor = conductor
         self.models = models
+        self.taps = taps
+        self._metrics = metrics
+        self._keeper = keeper
         self.max_body = max_body
         self.keepalive_s = keepalive_s
         self._by_name = {name: m for m in models for name in (m.spec.name, *m.spec.aliases)}
@@ -70,22 +66,56 @@ class Ingress:
         return int(time.time())
 
     async def begin(
-        self, model: ModelService, turn: Turn, exchange: Exchange, *, size: int
+        self, model: ModelService, turn: Turn, exchange: Exchange, *, size: int, harness: str
     ) -> Flight:
         """Prepare the turn, choose its replica, begin it. Raises TreadleError before any byte."""
-        prompt = await model.prepare(turn, size=size)
-        choice = await model.choose(turn, prompt)
+        names = Names(turn.id, turn.id, turn.session, turn.api, turn.model)
+        heard = Heard(names, time.time())
+        self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness))
+        self._keeper.seen(turn, harness=harness, at=heard.at)
+        try:
+            prompt = await model.prepare(turn, size=size)
+            asked = time.time()
+            taken = await model.choose(turn, prompt)
+        except TreadleError as error:
+            now = time.time()
+            failed = TurnFailed(names, now, error.kind, error.message, now - heard.at)
+            self.taps.turn_failed(failed)
+            raise
+        now = time.time()
+        self.taps.turn_routed(
+            TurnRouted(names, now, taken.replica, taken.why, now - asked, taken.overlap_tokens)
+        )
+        heard.prompt_hash = taken.prompt_hash
+        watch = TurnWatch(
+            heard,
+            model=model,
+            taken=taken,
+            prompt_tokens=len(prompt.ids),
+            fold=exchange.fold,
+            taps=self.taps,
+            keeper=self._keeper,
+        )
         job = model.job(turn, prompt)
-
-        watch = TurnWatch(model, choice)
-        return self.conductor.begin(job, model.lease, choice.replica, exchange, watch)
+        return self.conductor.begin(job, model.lease, taken.replica, exchange, watch)
 
     def leave(self, flight: Flight) -> None:
         """The response is over, or its client is gone: nothing of the turn remains."""
         self.conductor.cancel(flight)
 
-    def defect(self, turn: str) -> None:
-        log.exception("turn %s: a defect in the ingress", turn)
+    def refused(self, api: Api, request: str, error: TreadleError) -> None:
+        """A request that never became a turn."""
+        self.taps.request_refused(
+            RequestRefused(request, api, time.time(), error.kind, error.message)
+        )
+
+    def defect(self, turn: str, error: Exception) -> None:
+        """Log a defect of ours; the client gets no more than the turn's id."""
+        log.error("turn %s: a defect in the ingress", turn, exc_info=error)
+
+    def metrics(self) -> bytes:
+        """What Prometheus scrapes of this process."""
+        return self._metrics.render()
 
     @contextlib.contextmanager
     def kept_alive(self, exchange: StreamExchange) -> Iterator[None]:

@@ -75,7 +75,7 @@ class ActorLanes:
 
     async def _open(self, index: int) -> None:
         here = ray.get_runtime_context().get_node_id()
-        actor = (
+        actor: Any = (
             ray.remote(ParserActor)
             .options(
                 name=self.names[index],
@@ -135,7 +135,7 @@ class InlineLanes:
         actor = ray.get_actor(ingress, namespace=SERVE_NAMESPACE)
 
         def push(data: bytes) -> Awaitable[object]:
-            return actor.__ray_call__.remote(take_frames, data, self._model)  # type: ignore[no-any-return]
+            return actor.__ray_call__.remote(take_frames, data, self._model)
 
         lane = FrameLane(push, on_lost=lambda error: self._lost(ingress, lane, error))
         return lane

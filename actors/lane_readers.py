@@ -8,7 +8,7 @@ while the replica stays, its turns fail and it is opened again.
 from __future__ import annotations
 
 import asyncio
-import logging
+import time
 from typing import Any
 
 import ray
@@ -17,8 +17,8 @@ from actors.conductor import Conductor
 from actors.fleet import Fleet
 from actors.lane_pools import NAMESPACE
 from actors.messages import decode_batches
-
-log = logging.getLogger(__name__)
+from observe.seen import LaneLost
+from observe.taps import Tap
 
 CREDIT = 64
 """Items a parser may be ahead of this ingress. Without a bound a stream outlives its reader."""
@@ -30,7 +30,8 @@ REOPEN_AFTER = 0.2
 class LaneReaders:
     """All lanes into one ingress. `ingress` is the name under which parsers know it."""
 
-    def __init__(self, conductor: Conductor, ingress: str) -> None:
+    def __init__(self, conductor: Conductor, ingress: str, tap: Tap) -> None:
+        self._tap = tap
         self._conductor = conductor
         self._ingress = ingress
         self._readers: dict[str, asyncio.Task[None]] = {}
@@ -58,9 +59,12 @@ class LaneReaders:
                 try:
                     await self._read_once(name)
                 except (ray.exceptions.RayError, ValueError) as error:  # ValueError: no such actor
-                    log.warning("lane %s broke: %s", name, type(error).__name__)
+                    reason = type(error).__name__
+                else:
+                    reason = "it ended"
                 self.open.discard(name)
-                self._conductor.lane_lost(name)
+                lost = self._conductor.lane_lost(name)
+                self._tap.lane_lost(LaneLost(name, time.time(), reason, lost))
                 await asyncio.sleep(REOPEN_AFTER)
         finally:
             self.open.discard(name)
@@ -74,7 +78,9 @@ class LaneReaders:
         try:
             async for ref in stream:
                 batches = decode_batches(await ref)
-                self.open.add(name)
+                if name not in self.open:
+                    self.open.add(name)
+                    self._tap.lane_opened(name, time.time())
                 self._conductor.deliver(batches, name)
         finally:
             ray.cancel(stream)

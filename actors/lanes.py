@@ -16,7 +16,7 @@ from turns.frames import EventBatch, Frame
 
 ACK_EVERY = 16
 """Pushes between two awaited acknowledgements. Calls of one caller run in order on the callee, so
-one acknowledgement stands for all pushes before it, and awaiting each would cost a task per step."""
+one ack stands for all pushes before it, and awaiting each would cost a task per step."""
 
 
 class LaneClosedError(Exception):

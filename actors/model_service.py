@@ -12,15 +12,15 @@ from collections.abc import Awaitable
 from typing import Protocol
 
 from msgspec import Struct
+
+from actors.conductor import LeaseCall
+from actors.fleet import Fleet
+from actors.serving import ModelFolder, ModelSpec
 from prompts.prompter import Prompt
 from protocols.models import ModelCard
 from router.blocks import chain
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.rendezvous import rendezvous
-
-from actors.conductor import LeaseCall
-from actors.fleet import Fleet
-from actors.serving import ModelFolder, ModelSpec
 from turns.errors import ContextTooLongError, OverloadedError, UnavailableError
 from turns.frames import Job, ParseSpec
 from turns.turn import Turn
@@ -51,10 +51,16 @@ class RouterClient(Protocol):
 
 
 class ChoiceTaken(Struct, frozen=True):
-    """The replica of a turn; `choice` is None when the router was not asked or did not answer."""
+    """The replica of a turn; `choice` is None when the router was not asked or did not answer.
+
+    `why` and `overlap_tokens` explain the choice; `prompt_hash` is that of the last whole block.
+    """
 
     replica: str
     choice: Choice | None
+    why: str
+    overlap_tokens: int = 0
+    prompt_hash: int = 0
 
 
 class ModelService:
@@ -113,6 +119,7 @@ class ModelService:
             raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
         block = next(iter(cards.values())).block_size
         hashes = chain(prompt.ids, block)
+        last = hashes[-1] if hashes else 0
         ask = Ask(
             turn=turn.id,
             hashes=hashes,
@@ -125,11 +132,12 @@ class ModelService:
         if isinstance(answer, Refusal):
             raise OverloadedError("all engines are busy; try again", retry_after=answer.retry_after)
         if answer is not None and answer.replica in cards:
-            return ChoiceTaken(answer.replica, answer)
+            shared = answer.overlap_blocks * block
+            return ChoiceTaken(answer.replica, answer, answer.why, shared, last)
         if answer is not None:
             self._router.release(self.spec.name, answer)
         key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
-        return ChoiceTaken(rendezvous(key, sorted(cards)), None)
+        return ChoiceTaken(rendezvous(key, sorted(cards)), None, "hashed", 0, last)
 
     async def _ask(self, ask: Ask) -> Choice | Refusal | None:
         """The router's answer; None when it has no view or does not answer in time."""
@@ -144,9 +152,9 @@ class ModelService:
         answer = asked.result()
         if isinstance(answer, Queued):
             answer = await self._router.admitted(self.spec.name, ask.turn)
-        blind = isinstance(answer, Queued) or (
-            isinstance(answer, Refusal) and answer.why == "no_replica"
-        )
+        if isinstance(answer, Queued):
+            return None
+        blind = isinstance(answer, Refusal) and answer.why == "no_replica"
         return None if blind else answer
 
     def _late(self, asked: asyncio.Future[Decision]) -> None:

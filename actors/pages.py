@@ -6,12 +6,12 @@ import uuid
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
-from protocols.registry import APIS
 from starlette.exceptions import HTTPException
 
 from actors.exchange import header_map
 from actors.ingress import Ingress
 from protocols import models as model_lists
+from protocols.registry import APIS
 from turns.errors import InvalidRequestError, NotFoundError, TreadleError
 
 JSON = "application/json"

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from actors.messages import Opening, Step
 from parsers.detokenizer import Detokenizer
 from parsers.machine import TurnParser
-
-from actors.messages import Opening, Step
 from turns.events import Event, TurnStarted, Usage
 from turns.frames import EventBatch, Frame
 

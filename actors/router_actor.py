@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable
 
 import msgspec
+
+from actors.engines.engine import EngineStats
+from actors.messages import ReplicaCard, Settlement, encode
 from router.decision import Ask, Decision, Queued, Refusal
 from router.kv import KvEvent
 from router.load import Info, Report
 from router.router import Router, Settings
-
-from actors.engines.engine import EngineStats
-from actors.messages import ReplicaCard, Settlement, encode
 
 SILENT_FOR = 10.0
 """Seconds without a report after which a replica is taken for gone."""

@@ -76,7 +76,7 @@ class ModelFolder:
     @cached_property
     def grammar(self) -> Grammar:
         family = self.family
-        return grammars.named(family.grammar, special=family.special_tokens)
+        return grammars.get(family.grammar, special=family.special_tokens)
 
     @cached_property
     def prompter(self) -> Prompter:

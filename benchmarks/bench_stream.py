@@ -93,7 +93,7 @@ def main() -> int:
         + "    ttft50    90    gap50  90   99    rate"
     )
     rows: dict[tuple[str, int], dict[str, float]] = {}
-    with served(HERE / "clusters/stream.yaml", [f"/{app}/v1/models" for app in apps]) as server:
+    with served(HERE / "clusters/stream.yaml", [f"/{app}/health" for app in apps]) as server:
         for app in apps:
             run(server, app, 4, 20)
         for streams in loads:

@@ -49,7 +49,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}{path}"
 
     def wait_up(self, paths: list[str]) -> None:
-        """Until all paths answer 200. Raises RuntimeError when the server ends or takes too long."""
+        """Until all paths answer 200; raises RuntimeError when the server ends or is too slow."""
         until = time.monotonic() + UP_WITHIN
         missing = list(paths)
         while missing:

@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 
@@ -29,7 +30,7 @@ class Arrivals:
 
     def gaps(self) -> list[float]:
         at = [when for when, _ in self.times]
-        return [b - a for a, b in zip(at, at[1:], strict=False)]
+        return [b - a for a, b in pairwise(at)]
 
 
 class Stream(asyncio.Protocol):

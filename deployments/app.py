@@ -27,7 +27,7 @@ def build(settings: AppSettings) -> Application:
         )
         for model in settings.models
     }
-    ingress = serve.deployment(**ingress_options(settings))(IngressDeployment)
+    ingress = serve.deployment(**ingress_options(settings))(serve.ingress()(IngressDeployment))
     return ingress.bind(settings.model_dump(), router, store, engines)
 
 
@@ -47,7 +47,7 @@ def engine_options(model: ModelSettings) -> dict[str, Any]:
         "health_check_period_s": 2,
         "health_check_timeout_s": 30,
         "request_router_config": RequestRouterConfig(
-            request_router_class="deployments.pinning:PinningRouter"
+            request_router_class="deployments.pinning:PinningRouter"  # type: ignore[arg-type] # a path is taken too
         ),
         "ray_actor_options": {"num_cpus": engine.cpus, "num_gpus": engine.gpus},
     }

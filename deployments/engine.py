@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from actors.engines.registry import make_engine
 from ray import serve
 
 from actors.cluster_calls import RouterReports
 from actors.engine_replica import EngineReplica
+from actors.engines.registry import make_engine
 from actors.lane_pools import ActorLanes, InlineLanes, LanePool
 from actors.serving import ModelFolder
 from deployments.model import model_spec

@@ -14,12 +14,21 @@ from actors.edge import AsgiApp, Edge
 from actors.fleet import Fleet, fleet
 from actors.ingress import Ingress
 from actors.inline_parsing import InlineParsing
+from actors.keeper import Keeper
 from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.pages import pages
 from actors.serving import ModelFolder
 from deployments.model import model_spec
-from deployments.settings import AppSettings
+from deployments.settings import AppSettings, StoreSettings
+from deployments.store import MEMORY
+from observe.logs import Logs
+from observe.metrics import Metrics
+from observe.taps import Tap, Taps
+from sessions.guarded_store import GuardedStore
+from sessions.memory_store import MemoryStore
+from sessions.redis_store import RedisStore
+from sessions.store import Store
 
 
 class IngressDeployment:
@@ -29,9 +38,11 @@ class IngressDeployment:
         self, settings: dict[str, Any], router: Any, store: Any, engines: dict[str, Any]
     ) -> None:
         chosen = AppSettings.model_validate(settings)
-        name = ray.get_runtime_context().get_actor_name()
+        name = ray.get_runtime_context().get_actor_name() or ""
+        metrics = Metrics([model.name for model in chosen.models])
+        taps = Taps(metrics, Logs())
         self._conductor = Conductor()
-        self._readers = LaneReaders(self._conductor, name)
+        self._readers = LaneReaders(self._conductor, name, taps)
         calls = RouterCalls(router)
         models = []
         for model in chosen.models:
@@ -44,10 +55,14 @@ class IngressDeployment:
             if chosen.parser == "actor":
                 self._readers.follow(one)
         if chosen.parser == "inline":
-            inline.RECEIVERS.append(InlineParsing(self._conductor, models).take)
+            receive = InlineParsing(self._conductor, models).take
+            inline.RECEIVERS.append((asyncio.get_running_loop(), receive))
         self.ingress = Ingress(
             self._conductor,
             models,
+            keeper=Keeper(await _store(store, taps, chosen.store), ttl=chosen.store.session_ttl_s),
+            metrics=metrics,
+            taps=taps,
             max_body=chosen.ingress.max_body_bytes,
             keepalive_s=chosen.ingress.keepalive_s,
         )
@@ -60,6 +75,13 @@ class IngressDeployment:
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""
         return {"turns": len(self._conductor), "lanes": sorted(self._readers.open)}
+
+
+async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
+    """The store of this cluster, behind the guard that keeps its troubles from the turns."""
+    url = await deployment.url.remote()
+    store: Store = MemoryStore() if url == MEMORY else RedisStore(url)
+    return GuardedStore(store, tap, timeout=settings.timeout_s)
 
 
 def _tell(calls: RouterCalls, model: str) -> Any:

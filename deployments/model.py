@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from prompts.prompter import PromptSettings
 
 from actors.serving import SCRIPTED, ModelSpec
 from deployments.settings import ModelSettings
+from prompts.prompter import PromptSettings
 
 ROOT = Path(__file__).resolve().parents[1]
 

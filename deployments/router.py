@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from router.router import Settings
-
 from actors.router_actor import RouterActor
 from deployments.settings import RouterSettings
+from router.router import Settings
 
 
 class RouterDeployment(RouterActor):

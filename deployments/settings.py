@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -20,12 +20,12 @@ class EngineSettings(Strict):
     """
 
     kind: Literal["scripted", "vllm"] = "scripted"
-    replicas: int = Field(1, ge=1)
-    cpus: float = Field(0, ge=0)
-    gpus: float = Field(0, ge=0)
-    max_ongoing: int = Field(512, ge=1)
-    drain_s: float = Field(1800, gt=0)
-    options: dict[str, Any] = Field(default_factory=dict)
+    replicas: Annotated[int, Field(ge=1)] = 1
+    cpus: Annotated[float, Field(ge=0)] = 0
+    gpus: Annotated[float, Field(ge=0)] = 0
+    max_ongoing: Annotated[int, Field(ge=1)] = 512
+    drain_s: Annotated[float, Field(gt=0)] = 1800
+    options: dict[str, Any] = {}
 
 
 class PromptSettingsModel(Strict):
@@ -43,47 +43,47 @@ class ModelSettings(Strict):
     family: str = "auto"
     aliases: tuple[str, ...] = ()
     display_name: str = ""
-    context_window: int | None = Field(None, ge=1)
-    max_output: int | None = Field(None, ge=1)
-    parsers: int = Field(1, ge=1, le=8)
-    prompt: PromptSettingsModel = Field(default_factory=PromptSettingsModel)
-    engine: EngineSettings = Field(default_factory=EngineSettings)
+    context_window: Annotated[int | None, Field(ge=1)] = None
+    max_output: Annotated[int | None, Field(ge=1)] = None
+    parsers: Annotated[int, Field(ge=1, le=8)] = 1
+    prompt: PromptSettingsModel = PromptSettingsModel()
+    engine: EngineSettings = EngineSettings()
 
 
 class IngressSettings(Strict):
     """The HTTP side. `keepalive_s`: a silent stream gets a keep-alive event after that long."""
 
-    replicas: int = Field(1, ge=1)
-    keepalive_s: float = Field(10.0, gt=0, le=15)
-    max_body_bytes: int = Field(64 * 2**20, ge=1024)
-    max_ongoing: int = Field(2048, ge=1)
-    drain_s: float = Field(1800, gt=0)
+    replicas: Annotated[int, Field(ge=1)] = 1
+    keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10.0
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * 2**20
+    max_ongoing: Annotated[int, Field(ge=1)] = 2048
+    drain_s: Annotated[float, Field(gt=0)] = 1800
 
 
 class RouterSettings(Strict):
     """How replicas are chosen; see `router.router.Settings`. `queue_limit` 0 refuses at once."""
 
     policy: Literal["kv", "round_robin", "least_loaded", "sticky"] = "kv"
-    queue_limit: int = Field(0, ge=0)
-    queue_patience_s: float = Field(30.0, gt=0)
+    queue_limit: Annotated[int, Field(ge=0)] = 0
+    queue_patience_s: Annotated[float, Field(gt=0)] = 30.0
 
 
 class StoreSettings(Strict):
     """Where sessions live: `redis` is a URL, "embedded" (a Valkey of our own) or "memory"."""
 
     redis: str = "embedded"
-    timeout_s: float = Field(0.25, gt=0)
-    session_ttl_s: int = Field(7 * 24 * 3600, ge=1)
+    timeout_s: Annotated[float, Field(gt=0)] = 0.25
+    session_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
 
 
 class AppSettings(Strict):
     """The arguments of the Serve application `deployments.app:build`."""
 
-    models: tuple[ModelSettings, ...] = Field(min_length=1)
+    models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)]
     parser: Literal["actor", "inline"] = "actor"
-    ingress: IngressSettings = Field(default_factory=IngressSettings)
-    router: RouterSettings = Field(default_factory=RouterSettings)
-    store: StoreSettings = Field(default_factory=StoreSettings)
+    ingress: IngressSettings = IngressSettings()
+    router: RouterSettings = RouterSettings()
+    store: StoreSettings = StoreSettings()
 
     @model_validator(mode="after")
     def names_are_unique(self) -> AppSettings:

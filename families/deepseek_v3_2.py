@@ -32,6 +32,6 @@ FAMILY = Family(
     ),
     replay=Replay(keep="tool_loop"),
     context_window=163_840,
-    reasoning_aliases=("deepseek_v3_2",),
+    reasoning_aliases=("deepseek_v3_2", "deepseek_v3"),
     tool_aliases=("deepseek_v3_2", "deepseek_v32", "deepseekv32"),
 )

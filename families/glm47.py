@@ -39,6 +39,6 @@ FAMILY = Family(
     ),
     replay=Replay(keep="tool_loop", agentic={"clear_thinking": False}),
     context_window=202_752,
-    reasoning_aliases=("glm47",),
+    reasoning_aliases=("glm47", "glm45"),
     tool_aliases=("glm47",),
 )

@@ -36,7 +36,7 @@ FAMILY = Family(
     ),
     replay=Replay(keep="tool_loop"),
     context_window=262_144,
-    reasoning_aliases=("kimi_k25",),
-    tool_aliases=("kimi_k25",),
+    reasoning_aliases=("kimi_k25", "kimi_k2"),
+    tool_aliases=("kimi_k25", "kimi_k2"),
     sees_images=True,
 )

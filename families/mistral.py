@@ -1,4 +1,4 @@
-"""Mistral to Devstral: [TOOL_CALLS], an array before v11, name and [ARGS] since.
+"""Mistral since v11: one [TOOL_CALLS] a call, name and [ARGS]; thinks since Magistral.
 
 `reasoning_effort` exists since Mistral Small 4; Magistral is told by its system prompt to think.
 Call ids are nine letters or digits: the tokenizer refuses others.
@@ -10,7 +10,7 @@ from families.family import Family, Replay, ThinkingControls
 
 FAMILY = Family(
     name="mistral",
-    title="Mistral, Magistral, Devstral",
+    title="Mistral Small 3.2 and later, Magistral, Devstral",
     grammar="mistral",
     template_source="mistralai/Mistral-Small-4-119B-2603, mistral-common (Apache-2.0)",
     stop_tokens=("</s>",),
@@ -35,7 +35,7 @@ FAMILY = Family(
         "MixtralForCausalLM",
         "Mistral4ForCausalLM",
     ),
-    template_marks=("[TOOL_CALLS]",),
+    template_marks=("[TOOL_CALLS]", "[ARGS]"),
     thinking=ThinkingControls(
         default="off",
         on={"reasoning_effort": "high"},

@@ -17,6 +17,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable, Iterator
 from importlib.metadata import entry_points
+from typing import Literal
 
 import msgspec
 
@@ -25,6 +26,7 @@ from families.family import Family
 from turns.errors import NotFoundError
 
 GROUP = "treadle.families"
+Kind = Literal["reasoning", "tools"]
 
 
 @functools.cache
@@ -64,50 +66,59 @@ def get(name: str) -> Family:
 def choose(reasoning: str, tools: str) -> Family:
     """The family made of a reasoning parser and a tool parser, each by any name it is known by.
 
-    "" is a parser that is off. Everything that is not the grammar comes from the family of the
-    reasoning parser, which is the one whose template knows thinking.
+    "" is a parser that is off. A family that is known by both names is meant itself. Of any other
+    pair, all that is not the grammar comes from the family of the reasoning parser: its template
+    is the one that knows thinking.
     """
-    first = by_alias("reasoning", reasoning) if reasoning else None
-    second = by_alias("tools", tools) if tools else None
-    base = first or second
-    if base is None:
+    first = _owners("reasoning", reasoning) if reasoning else []
+    second = _owners("tools", tools) if tools else []
+    if not first and not second:
         msg = "choose a reasoning parser, a tool parser or both; both are empty"
         raise NotFoundError(msg, param="family")
-    if first is not None and second is not None and first.name == second.name:
-        return base
+    for family in first:
+        if family in second:
+            return family
+    parts = [owners[0] if owners else None for owners in (first, second)]
+    base = parts[0] or second[0]
     return msgspec.structs.replace(
         base,
         name=f"{reasoning}+{tools}",
-        title=" + ".join(part.title for part in (first, second) if part is not None),
-        grammar=f"{first.grammar if first else ''}+{second.grammar if second else ''}",
+        title=" + ".join(part.title for part in parts if part is not None),
+        grammar="+".join(part.grammar if part is not None else "" for part in parts),
         template_marks=(),
         architectures=(),
     )
 
 
-def by_alias(kind: str, name: str) -> Family:
+def by_alias(kind: Kind, name: str) -> Family:
     """The family whose reasoning parser (or tool parser) is called `name` somewhere.
 
-    vLLM, SGLang and Dynamo write `-`, `_` or nothing between the words; all are taken.
+    vLLM, SGLang and Dynamo write `-`, `_` or nothing between the words; all are taken. Where
+    several families go by one name, the one that gives it first is meant.
     """
-    table = _aliases(kind)
-    found = table.get(_plain(name))
+    return _owners(kind, name)[0]
+
+
+def _owners(kind: Kind, name: str) -> list[Family]:
+    found = _aliases(kind).get(_plain(name))
     if found is None:
         what = "reasoning parser" if kind == "reasoning" else "tool parser"
-        raise NotFoundError(_unknown(what, name, table), param="family")
+        raise NotFoundError(_unknown(what, name, _aliases(kind)), param="family")
     return found
 
 
 @functools.cache
-def _aliases(kind: str) -> dict[str, Family]:
-    table: dict[str, Family] = {}
+def _aliases(kind: Kind) -> dict[str, list[Family]]:
+    """Families by alias. A family gives the names that are most its own first."""
+    ranked: dict[str, list[tuple[int, Family]]] = {}
     for family in known().values():
         given = family.reasoning_aliases if kind == "reasoning" else family.tool_aliases
-        for alias in given:
-            table.setdefault(_plain(alias), family)
-    for family in known().values():  # a family's own name is the last resort
-        table.setdefault(_plain(family.name), family)
-    return table
+        for rank, alias in enumerate((*given, family.name)):
+            ranked.setdefault(_plain(alias), []).append((rank, family))
+    return {
+        alias: [family for _, family in sorted(owners, key=lambda owner: owner[0])]
+        for alias, owners in ranked.items()
+    }
 
 
 def _plain(name: str) -> str:

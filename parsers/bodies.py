@@ -12,13 +12,13 @@ class Arguments:
 
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
-        self._object = JsonObject(desk.arguments, desk.restore)
+        self._object = JsonObject(desk.arguments, desk.restore, ends=desk.ends)
         self.done = False
         self.failed = False
         self.raw: list[str] | None = None
 
     def feed(self, text: str, pos: int, *, final: bool = False) -> int:
-        at = self._object.feed(text, pos)
+        at = self._object.feed(text, pos, final=final)
         self.failed = self._object.failed
         if self._object.done:
             self.done = True

@@ -43,6 +43,7 @@ class Node:
     __slots__ = (
         "barred",
         "closers",
+        "ends",
         "lexicon",
         "lost",
         "name",
@@ -63,6 +64,7 @@ class Node:
         self.ways: dict[str, Way] = {}
         self.lexicon: Lexicon
         self.closers: Lexicon
+        self.ends: tuple[str, ...]
         self.lost: Node
         self.otherwise: Node
         self.then: Node
@@ -75,6 +77,9 @@ class Table:
         self.grammar = grammar
         self.ids = ids
         self.specials = Specials(grammar.special if ids else ())
+        markers = [marker for _, state in grammar.states for marker, _ in state.on]
+        # Control tokens that mark nothing (the end of the turn) are no part of what is said.
+        self.silent = {t for t in grammar.special if not any(t in marker for marker in markers)}
         self._calls = calls
         self.nodes = {name: Node(name, state) for name, state in grammar.states}
         for node in self.nodes.values():
@@ -96,7 +101,7 @@ class Table:
         for suffix, name in self.grammar.tails:
             if end.endswith(suffix):
                 return self.nodes[name], True
-        return self.start, False
+        return (self.text, False) if end else (self.start, False)
 
     def _link(self, node: Node) -> None:
         state, spell = node.state, self.specials.spell
@@ -105,6 +110,7 @@ class Table:
                 continue
             node.ways.setdefault(spell(marker), self._way(go))
         node.lexicon = Lexicon(node.ways)
+        node.ends = tuple(spell(marker) for marker in state.ends)
         leaving = (m for m, way in node.ways.items() if way.node is not node and not way.draft)
         node.closers = Lexicon(leaving)
         node.lost = self.nodes[state.lost]

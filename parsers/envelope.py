@@ -48,15 +48,19 @@ class Envelope:
         self._escaped = False
         self._held: list[str] = []
         self._value: JsonObject | Wrapped | None = None
-        self._seen = self._started = self._bad = False
+        self._seen = self._started = self._bad = self._final = False
         self.raw: list[str] | None = []
         self.done = False
         self.failed = False
 
     def feed(self, text: str, pos: int, *, final: bool = False) -> int:
         start = pos
+        self._final = final
         while pos < len(text) and not self.done and not self.failed:
-            pos = self._step(text, pos)
+            at, step = pos, self._step
+            pos = step(text, pos)
+            if pos == at and self._step == step:
+                break  # held by what reads the value
         if self.raw is not None:
             self.raw.append(text[start:pos])
         return pos
@@ -143,7 +147,8 @@ class Envelope:
             return pos + 1
         if char in '{["':
             put = self._arguments if arguments else self._skip
-            inner = JsonObject(put, desk.restore, opens="{" if arguments else "{[")
+            opens = "{" if arguments else "{["
+            inner = JsonObject(put, desk.restore, opens=opens, ends=desk.ends)
             self._value = Wrapped(inner) if char == '"' else inner
             self._seen = self._seen or arguments
             self._step = self._in_value
@@ -157,7 +162,7 @@ class Envelope:
         if value is None:
             self._step = self._next
             return pos
-        pos = value.feed(text, pos)
+        pos = value.feed(text, pos, final=self._final)
         if value.done:
             self._value = None
             self._step = self._next

@@ -69,6 +69,8 @@ class State(Struct, frozen=True, cache_hash=True):
     `otherwise`: where text leads that does not fit (space, header, reader). `barred`: characters
     that no header holds. `done`: actions when a reader has finished, before it goes `then`;
     `lost`: where a body leads that turned out to be no call and is shown as text.
+    `ends`: markers that end a reader's body even inside a string, when they begin a line there: a
+    raw line break is illegal in a JSON string, so it was never closed.
     `at_end`: actions when the output ends here. `trim`: what the template writes around a value.
     """
 
@@ -81,6 +83,7 @@ class State(Struct, frozen=True, cache_hash=True):
     reader: str = ""
     then: str = "text"
     lost: str = "text"
+    ends: tuple[str, ...] = ()
     done: tuple[Action, ...] = ()
     at_end: tuple[Action, ...] = ()
     trim: Trim = "none"
@@ -94,13 +97,17 @@ class Reasoning(Struct, frozen=True, cache_hash=True):
 
     `ended_by_calls`: a call marker ends reasoning at once. Otherwise a call inside reasoning is a
     draft: it becomes a call only if the output ends right after it. `first`: reasoning opens only
-    where the text is still blank. `spelling`: what is written before and after the text.
+    where the text is still blank. `aside`: marks around visible text, which are dropped.
+    `unknown`: where an output begins whose prompt is not known (an empty tail).
+    `spelling`: what is written before and after the text.
     """
 
     openers: tuple[str, ...]
     closers: tuple[str, ...]
+    aside: tuple[str, ...] = ()
     ended_by_calls: bool = False
     first: bool = False
+    unknown: Literal["text", "reasoning"] = "text"
     spelling: tuple[str, str] = ("", "")
 
 
@@ -137,7 +144,8 @@ class Calls(Struct, frozen=True, cache_hash=True):
 class Grammar(Struct, frozen=True, cache_hash=True):
     """A whole table. `special`: strings that are one control token in the family.
 
-    `tails`: ends of a prompt (whitespace aside) and the state that the output then begins in.
+    `tails`: ends of a prompt (whitespace aside) and the state that the output then begins in;
+    `start` is where it begins when nothing is known of the prompt.
     `whole`: reasoning and calls are one syntax that cannot be taken apart. `text`: what is written
     before and after visible text.
     """
@@ -168,17 +176,22 @@ def combine(
         orphans = tuple((marker, Go("text", first=True)) for marker in reasoning.closers)
         draft = not reasoning.ended_by_calls
         inner = tuple((marker, replace(go, draft=draft)) for marker, go in opens if not go.first)
-        text = (*enter, *orphans, *opens)
+        aside = tuple((marker, Go("text")) for marker in reasoning.aside)
+        text = (*enter, *aside, *orphans, *opens)
         states = (("reasoning", State("reasoning", on=(*leave, *again, *inner))),)
         tails = tuple(
             (marker.rstrip(), state)
-            for state, markers in (("reasoning", reasoning.openers), ("text", reasoning.closers))
+            for state, markers in (
+                ("reasoning", reasoning.openers),
+                ("text", (*reasoning.closers, *reasoning.aside)),
+            )
             for marker in markers
         )
     return Grammar(
         states=(("text", State("text", on=text)), *states, *(calls.states if calls else ())),
         special=special,
         tails=tails,
+        start=reasoning.unknown if reasoning else "text",
         reasoning=reasoning,
         calls=calls,
     )

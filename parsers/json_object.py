@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Literal as Either
 
 from parsers.json_text import inside
 
@@ -20,15 +21,33 @@ _LEAD = re.compile(r"[ \t\r\n]*")
 class JsonObject:
     """`feed` returns where it stopped; it stops early when `done`, or `failed` at a misfit."""
 
-    __slots__ = ("_escape", "_opens", "_put", "_restore", "_stack", "_string", "done", "failed")
+    __slots__ = (
+        "_ends",
+        "_escape",
+        "_opens",
+        "_put",
+        "_restore",
+        "_stack",
+        "_start",
+        "_string",
+        "done",
+        "failed",
+    )
 
     def __init__(
-        self, put: Callable[[str], None], restore: Callable[[str], str], opens: str = "{"
+        self,
+        put: Callable[[str], None],
+        restore: Callable[[str], str],
+        *,
+        opens: str = "{",
+        ends: tuple[str, ...] = (),
     ) -> None:
         self._put = put
         self._restore = restore
         self._opens = opens
+        self._ends = ends
         self._stack: list[str] = []
+        self._start = 0
         self._string = False
         self._escape = False
         self.done = False
@@ -39,7 +58,7 @@ class JsonObject:
         """Whether nothing but whitespace has come."""
         return not self._stack and not self.done
 
-    def feed(self, text: str, pos: int) -> int:
+    def feed(self, text: str, pos: int, *, final: bool = False) -> int:
         if not self._stack:
             lead = _LEAD.match(text, pos)
             pos = lead.end() if lead else pos
@@ -48,45 +67,52 @@ class JsonObject:
             if text[pos] not in self._opens:
                 self.failed = True
                 return pos
-        start = pos
-        size = len(text)
-        while pos < size and not self.done:
-            if self._escape:
-                self._escape = False
-                if not "\ud800" <= text[pos] <= "\udfff":
-                    pos += 1
-            elif self._string:
-                found = _INSIDE.search(text, pos)
-                if found is None:
-                    break
-                pos = found.end()
-                start = self._mark(found.group(), text, start, pos)
-            else:
-                found = _OUTSIDE.search(text, pos)
-                if found is None:
-                    break
-                pos = found.end()
-                if not self._bracket(found.group()):
-                    pos -= 1
-                    break
-        else:
-            self._put(text[start:pos])
-            return pos
-        end = pos if self.failed else size
-        self._put(text[start:end])
-        return end
+        self._start = pos
+        while pos < len(text) and not self.done and not self.failed:
+            at = pos
+            pos = self._in_string(text, pos, final=final) if self._string else self._out(text, pos)
+            if pos == at and not self.failed:
+                break  # held: what ends a body may begin here
+        self._put(text[self._start : pos])
+        return pos
 
-    def _mark(self, char: str, text: str, start: int, end: int) -> int:
-        """What a character inside a string does; returns from where text is still to be put."""
+    def _in_string(self, text: str, pos: int, *, final: bool) -> int:
+        if self._escape:
+            self._escape = False
+            if not "\ud800" <= text[pos] <= "\udfff":  # a control token is restored below
+                return pos + 1
+        found = _INSIDE.search(text, pos)
+        if found is None:
+            return len(text)
+        at, end = found.span()
+        char = found.group()
         if char == '"':
             self._string = False
         elif char == "\\":
             self._escape = True
+        elif char == "\n" and self._ends and (ended := self._ended(text, end, final=final)) != "no":
+            self.failed = ended == "yes"
+            return at
         else:
-            self._put(text[start : end - 1])
+            self._put(text[self._start : at])
             self._put(inside(self._restore(char)))
-            return end
-        return start
+            self._start = end
+        return end
+
+    def _ended(self, text: str, pos: int, *, final: bool) -> Either["yes", "no", "unknown"]:
+        """Whether a marker that ends the body begins here."""
+        if text.startswith(self._ends, pos):
+            return "yes"
+        rest = text[pos:]
+        if not final and any(end.startswith(rest) for end in self._ends):
+            return "unknown"
+        return "no"
+
+    def _out(self, text: str, pos: int) -> int:
+        found = _OUTSIDE.search(text, pos)
+        if found is None:
+            return len(text)
+        return found.end() if self._bracket(found.group()) else found.start()
 
     def _bracket(self, char: str) -> bool:
         if char == '"':

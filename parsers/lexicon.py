@@ -13,7 +13,7 @@ from collections.abc import Iterable
 class Lexicon:
     """Searches text for markers. Each call looks at each character a bounded number of times."""
 
-    __slots__ = ("_extends", "_firsts", "_longest", "_marker", "_prefixes", "only")
+    __slots__ = ("_extends", "_firsts", "_longest", "_marker", "_nested", "_prefixes", "only")
 
     def __init__(self, markers: Iterable[str]) -> None:
         ordered = sorted(set(markers), key=len, reverse=True)
@@ -26,6 +26,7 @@ class Lexicon:
         self._prefixes = {marker[:n] for marker in ordered for n in range(1, len(marker))}
         self._extends = {m for m in ordered if m in self._prefixes}
         self._longest = len(ordered[0]) if ordered else 0
+        self._nested = any(inner in outer[1:] for outer in ordered for inner in ordered)
 
     def find(self, text: str, pos: int, *, final: bool = False) -> tuple[int, int]:
         """(start, end) of the next marker; (hold, -1) when there is none.
@@ -42,6 +43,8 @@ class Lexicon:
         start, end = found.span()
         if self._extends and not final and text[start:] in self._prefixes:
             return start, -1
+        if self._nested and not final and (hold := self._hold(text, first)) < start:
+            return hold, -1  # what was found may be the inside of a longer marker
         return start, end
 
     def absent(self, text: str) -> bool:

@@ -23,6 +23,9 @@ _PYTHON_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _BARE = re.compile(r"[^ \t\r\n,:=\[\]{}()\"']+")
 _WHITE = re.compile(r"[ \t\r\n]+")
+_LOOSE_KEY = re.compile('[^:{}\\[\\],"<\ud800-\udfff]+')
+_LOOSE_WORD = re.compile('[^,{}\\[\\])"<\ud800-\udfff]+')
+_LONGEST = 1000  # characters of a bare word, so that none is looked at again and again
 
 
 def scalar(word: str) -> str | None:
@@ -42,11 +45,15 @@ def scalar(word: str) -> str | None:
 
 
 class Dialect(Struct, frozen=True):
-    """How literals are written. `escapes`: backslashes are. `bare_keys`: keys need no quotes."""
+    """How literals are written.
+
+    `verbatim`: quotes between which a backslash is nothing special. `loose`: keys need no quotes,
+    may hold spaces and are followed by a colon; a bare word that is no number is text.
+    """
 
     quotes: tuple[str, ...] = ('"', "'")
-    escapes: bool = True
-    bare_keys: bool = False
+    verbatim: tuple[str, ...] = ()
+    loose: bool = False
 
 
 PYTHON = Dialect(quotes=('"""', "'''", '"', "'"))
@@ -54,17 +61,24 @@ Expect = Either["value", "value or end", "key or end", "colon", "comma or end"]
 
 
 class LiteralReader:
-    """Reads one literal and hands its JSON to `put` as it comes.
+    """Reads one literal and hands its JSON to `put` as it comes. `restore` spells control tokens.
 
     `feed` returns where it stopped: text behind that is to be fed again with more behind it,
     unless the reader is `done` or has `failed` there.
     """
 
-    def __init__(self, put: Callable[[str], None], dialect: Dialect = PYTHON) -> None:
+    def __init__(
+        self,
+        put: Callable[[str], None],
+        dialect: Dialect = PYTHON,
+        restore: Callable[[str], str] = str,
+    ) -> None:
         self._put = put
+        self._restore = restore
         self._dialect = dialect
         self._stack: list[str] = []
         self._opens = Lexicon(dialect.quotes)
+        self._firsts = {quote[0] for quote in dialect.quotes}
         self._quote: Lexicon | None = None
         self._escape = Unescape()
         self._expect: Expect = "value"
@@ -95,7 +109,7 @@ class LiteralReader:
             return pos + 1
         start, end = quote.find(text, pos, final=final)
         if start > pos:
-            self._put(self._escape.settle() + inside(text[pos:start]))
+            self._put(self._escape.settle() + inside(self._restore(text[pos:start])))
         if end < 0:
             return start
         if text[start:end] == "\\":
@@ -110,17 +124,23 @@ class LiteralReader:
         white = _WHITE.match(text, pos)
         if white:
             return white.end()
-        start, end = self._opens.find(text, pos, final=final)
-        if start == pos:
-            return self._open(text, pos, end)
         char = text[pos]
+        if char in self._firsts:
+            start, end = self._opens.find(text, pos, final=final)
+            if start == pos:
+                return self._open(text, pos, end)
         if char in ",:=[](){}":
             return self._delimiter(char, pos)
-        word = _BARE.match(text, pos)
-        stop = min(word.end(), start) if word else start
-        if stop == len(text) and not final:
+        word = self._word().match(text, pos)
+        stop = word.end() if word else pos
+        if word and stop == len(text) and not final and stop - pos < _LONGEST:
             return pos
-        return self._bare(text[pos:stop], pos, stop)
+        return self._bare(text[pos:stop].rstrip(), pos, stop)
+
+    def _word(self) -> re.Pattern[str]:
+        if not self._dialect.loose:
+            return _BARE
+        return _LOOSE_KEY if self._expect == "key or end" else _LOOSE_WORD
 
     def _open(self, text: str, pos: int, end: int) -> int:
         if end < 0:
@@ -128,8 +148,8 @@ class LiteralReader:
         if self._expect not in ("value", "value or end", "key or end"):
             self.failed = True
             return pos
-        marks = [text[pos:end]]
-        self._quote = Lexicon([*marks, "\\"] if self._dialect.escapes else marks)
+        mark = text[pos:end]
+        self._quote = Lexicon([mark] if mark in self._dialect.verbatim else [mark, "\\"])
         self._separate()
         self._put('"')
         return end
@@ -146,7 +166,7 @@ class LiteralReader:
         elif char == "," and expect == "comma or end":
             self._comma = True
             self._expect = "key or end" if self._keyed() else "value or end"
-        elif expect == "colon" and char == ("=" if self._stack[-1] == ")" else ":"):
+        elif expect == "colon" and char == self._binds():
             self._put(": ")
             self._expect = "value"
         else:
@@ -154,11 +174,18 @@ class LiteralReader:
             return pos
         return pos + 1
 
+    def _binds(self) -> str:
+        """What stands between a key and its value."""
+        return "=" if self._stack[-1] == ")" and not self._dialect.loose else ":"
+
     def _bare(self, word: str, pos: int, end: int) -> int:
-        if self._expect == "key or end" and (self._dialect.bare_keys or self._stack[-1] == ")"):
+        loose = self._dialect.loose
+        if self._expect == "key or end" and word and (loose or self._stack[-1] == ")"):
             text: str | None = quoted(word)
         elif self._expect in ("value", "value or end"):
             text = scalar(word)
+            if text is None and loose and word:
+                text = quoted(word)
         else:
             text = None
         if text is None:

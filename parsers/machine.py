@@ -11,7 +11,9 @@ from typing import assert_never
 
 from msgspec.structs import replace
 
-import parsers.bodies  # noqa: F401 - registers the readers that grammars name
+import parsers.bodies
+import parsers.gemma_body
+import parsers.lists  # noqa: F401 - they register the readers that grammars name
 from parsers.compiled import compiled
 from parsers.detokenizer import Piece
 from parsers.emitter import Emitter, Mint
@@ -25,6 +27,7 @@ from turns.frames import Finish
 from turns.turn import Tool, ToolChoice
 
 AUTO = ToolChoice()
+_WINDOW = 4096  # characters read at once: what is read again is copied, and must stay short
 
 
 class ParserFinishedError(ValueError):
@@ -62,6 +65,7 @@ class TurnParser:
         self._emitter = Emitter(mint=mint, stop=stop, edge=edge)
         self._machine = Machine(table, Schemas(tools), self._emitter, start=node)
         self._specials = table.specials if ids else None
+        self._silent = table.silent
         self._finished = False
         self.reasoning_tokens = 0
 
@@ -81,7 +85,11 @@ class TurnParser:
         else:
             text = "".join([self._text(piece) for piece in pieces])
         if text and emitter.stopped is None:
-            machine.run(text)
+            if len(text) <= _WINDOW:
+                machine.run(text)
+            else:
+                for at in range(0, len(text), _WINDOW):
+                    machine.run(text[at : at + _WINDOW])
         return emitter.take()
 
     def finish(self, finish: Finish, usage: Usage, *, error: str = "") -> list[Event]:
@@ -106,7 +114,7 @@ class TurnParser:
 
     def _text(self, piece: Piece) -> str:
         if piece.special and self._specials is not None:
-            return self._specials.code(piece.text)
+            return "" if piece.text in self._silent else self._specials.code(piece.text)
         text = piece.text
         return text if text.isascii() else clean(text)
 

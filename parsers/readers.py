@@ -16,6 +16,7 @@ class Desk(Protocol):
     """What a reader may do to the turn."""
 
     schemas: Schemas
+    ends: tuple[str, ...]
 
     def restore(self, text: str) -> str:
         """Control tokens inside text, spelled out."""

@@ -55,6 +55,12 @@ class Schemas:
     def declares(self, name: str) -> bool:
         return name in self._tools
 
+    def has(self, name: str, key: str) -> bool:
+        """Whether the tool declares an argument of that name."""
+        tool = self._tools.get(name)
+        root = tool.parameters if tool else {}
+        return _property(root, key, root, _DEPTH) is not None
+
     def kinds(self, name: str, key: str) -> Kinds:
         """What the argument `key` of the tool `name` may be; STRING when nobody says."""
         known = self._known.get((name, key))

@@ -62,6 +62,9 @@ class Machine:
         if self._held:
             text = self._held + text
             self._held = ""
+        elif self.halted:
+            self.rest += text
+            return
         elif self._plain is not None and text.isascii() and self._node.lexicon.absent(text):
             self._plain(text)  # the common case: no marker begins here
             return
@@ -75,6 +78,7 @@ class Machine:
             else:
                 text, pos = self._scan(text, pos, final=final)
             if self.halted or emitter.stopped is not None:
+                self._plain = None
                 return
 
     # Reading what a state reads.
@@ -200,6 +204,7 @@ class Machine:
         self._node = node
         self._plain = self._sinks.get(node.reads)
         if node.reads == "reader":
+            self.desk.ends = node.ends
             self._reader = READERS[node.state.reader](self.desk)
         elif node.reads in ("text", "reasoning") and self.emitter.block is Block.CALL:
             self.desk.cut()
@@ -285,7 +290,8 @@ class Machine:
     def _leave(self, reason: Cut | None) -> None:
         """The output ended in a tentative state."""
         if self._origin.reads == "value":
-            self.desk.act("end_value", "none")
+            ending: tuple[Action, ...] = ("end_value",)
+            self._act(self._node.state.at_end or ending if reason is None else ending, self._node)
         elif reason is None or self._bare:
             while self._journal is not None and not self.halted:
                 again, _ = self._fall_back("")

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 from parsers.grammar import Trim
 from parsers.json_text import INTEGER, NUMBER, inside, loads, quoted
-from parsers.literals import literal, scalar
+from parsers.literals import LiteralReader, literal, scalar
 from parsers.schema import Kinds
 
 _STRING = Kinds.STRING
+_PATIENCE = 256  # characters after which an object or array streams instead of being read whole
 _LONGEST = 64  # characters that a word or a number may have; a longer one is a string
 _NUMERIC = re.compile(r"-?[0-9.eE+-]*\Z")
 _WORDS = {Kinds.NULL: ("null", "None"), Kinds.BOOLEAN: ("true", "false", "True", "False")}
@@ -75,30 +76,41 @@ def _undecided(head: str, kinds: Kinds) -> bool:
 
 
 class Value:
-    """Reads one value and hands its JSON to `put`; a string's as it comes."""
+    """Reads one value and hands its JSON to `put` as soon as it is known what it is.
+
+    `failed`: an object or array that had begun to stream turned out to be none.
+    """
 
     __slots__ = (
         "_began",
+        "_head",
         "_kinds",
         "_lead",
+        "_literal",
         "_newline",
         "_parts",
         "_put",
         "_settled",
+        "_size",
         "_string",
         "_trim",
+        "failed",
     )
 
     def __init__(self, kinds: Kinds, trim: Trim, put: Callable[[str], None]) -> None:
         self._put = put
         self._kinds = kinds
-        self._string = kinds is _STRING or kinds == _STRING
+        self._string = kinds == _STRING
         self._trim = trim == "newlines"
         self._lead = self._trim
         self._newline = False
         self._began = False
-        self._parts: list[str] = []
         self._settled = False
+        self._parts: list[str] = []
+        self._size = 0
+        self._literal: LiteralReader | None = None
+        self._head: list[str] | None = []  # what a literal says before it is trusted
+        self.failed = False
 
     def feed(self, text: str) -> None:
         """More of the value, as plain text."""
@@ -110,6 +122,8 @@ class Value:
             return
         if self._string:
             self._pass(text)
+        elif self._literal is not None:
+            self._stream(text, self._literal)
         else:
             self._gather(text)
 
@@ -119,11 +133,16 @@ class Value:
             self._put('"' if self._began else '""')
             return
         text = "".join(self._parts)
+        if self._literal is not None:
+            self._stream("", self._literal, final=True)
+            self.failed = self.failed or not self._literal.done
+            return
         if self._trim and text.endswith("\n"):
             text = text[:-1]
         self._put(typed(text, self._kinds))
 
     def _pass(self, text: str) -> None:
+        """A string's text; a last newline waits, since the template's own may be the last."""
         if self._newline:
             text = "\n" + text
             self._newline = False
@@ -139,8 +158,19 @@ class Value:
             self._put('"' + inside(text))
 
     def _gather(self, text: str) -> None:
+        """A value that may be no string waits until that is clear, or until it is long."""
         self._parts.append(text)
-        if _STRING not in self._kinds or self._settled:
+        self._size += len(text)
+        if _STRING in self._kinds:
+            self._decide()
+        elif self._size > _PATIENCE and not self._settled:
+            self._settled = True
+            whole = "".join(self._parts)
+            if whole.lstrip()[:1] in ("{", "["):
+                self._begin(whole)
+
+    def _decide(self) -> None:
+        if self._settled:
             return
         whole = "".join(self._parts)
         if len(whole) > _LONGEST:
@@ -149,3 +179,33 @@ class Value:
             self._string = True
             self._parts.clear()
             self._pass(whole)
+
+    def _begin(self, whole: str) -> None:
+        """A long object or array: from here on it streams, if it is well formed so far."""
+        literal = LiteralReader(self._say)
+        read = literal.feed(whole[:_PATIENCE])
+        opened = Kinds.OBJECT if whole.lstrip()[0] == "{" else Kinds.ARRAY
+        head, self._head = self._head, None
+        if literal.failed or literal.done or opened not in self._kinds:
+            return
+        self._put("".join(head or ()))
+        self._literal = literal
+        self._parts.clear()
+        self._stream(whole[read:], literal)
+
+    def _say(self, json: str) -> None:
+        if self._head is None:
+            self._put(json)
+        else:
+            self._head.append(json)
+
+    def _stream(self, text: str, literal: LiteralReader, *, final: bool = False) -> None:
+        """More of a long object or array; what could still be half a token waits in `_parts`."""
+        text = "".join(self._parts) + text
+        self._parts.clear()
+        read = literal.feed(text, final=final)
+        rest = text[read:]
+        if literal.failed or (literal.done and rest.strip()):
+            self.failed = True
+        elif rest and not literal.done:
+            self._parts.append(rest)

@@ -22,7 +22,7 @@ class Wrapped:
         self.done = False
         self.failed = False
 
-    def feed(self, text: str, pos: int) -> int:
+    def feed(self, text: str, pos: int, *, final: bool = False) -> int:
         if not self._open:
             self._open = True
             pos += 1

@@ -15,14 +15,14 @@ from turns.errors import EngineError
 def _scripted(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
     from actors.engines.scripted.engine import ScriptedEngine  # noqa: PLC0415 - see the module
     from actors.engines.scripted.settings import ScriptedSettings  # noqa: PLC0415
-    from parsers.write import write  # noqa: PLC0415
+    from actors.engines.scripted.wire import native  # noqa: PLC0415
 
-    grammar, tokenizer = folder.grammar, folder.tokenizer
+    write, encode = native(folder.tokenizer, folder.family, folder.grammar)
     return ScriptedEngine(
         _settings(ScriptedSettings, options),
-        write=lambda spec, blocks: write(grammar, blocks, tail=spec.tail),
-        encode=lambda text: tokenizer.encode(text, special=True),
-        vocab_size=tokenizer.vocab_size,
+        write=write,
+        encode=encode,
+        vocab_size=folder.tokenizer.vocab_size,
     )
 
 

@@ -32,6 +32,7 @@ JSON_IN_TAGS = Calls(
                 then="tool_done",
                 otherwise="tool_cut",
                 lost="tool_lost",
+                ends=(CLOSE,),
             ),
         ),
         (

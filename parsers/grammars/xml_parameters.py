@@ -10,7 +10,9 @@
 
 A parameter's closer counts only when another parameter or the end of the function follows it:
 `</parameter>` in the middle of a value is data. A function without its wrapper counts when it
-names a declared tool and a parameter or its end follows.
+names a declared tool and a parameter or its end follows. A value whose closer was forgotten ends
+where a line begins with a parameter that the tool declares and that was not given yet, or with the
+end of the function.
 """
 
 from __future__ import annotations
@@ -77,7 +79,38 @@ XML_PARAMETERS = Calls(
                 otherwise="broken_value",
             ),
         ),
-        ("value", State("value", on=((PARAMETER_END, Go("value_closed")),), trim="newlines")),
+        (
+            "value",
+            State(
+                "value",
+                on=(
+                    (PARAMETER_END, Go("value_closed")),
+                    ("\n" + PARAMETER, Go("next_key")),
+                    ("\n" + FUNCTION_END, Go("function_closed")),
+                ),
+                trim="newlines",
+            ),
+        ),
+        (
+            "next_key",
+            State(
+                "header",
+                on=(
+                    (">", Go(routes=(Route(_KEY, "value", ("end_value", "key"), declared=True),))),
+                ),
+                barred="\n<",
+                tentative=True,
+            ),
+        ),
+        (
+            "function_closed",
+            State(
+                "space",
+                on=((CLOSE, Go("closed", do=("end_value", "end_call"))),),
+                tentative=True,
+                at_end=("end_value", "end_call"),
+            ),
+        ),
         (
             "value_closed",
             State(

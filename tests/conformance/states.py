@@ -12,27 +12,5 @@ KNOWN_BROKEN: dict[str, str] = {}
 NOT_APPLICABLE: dict[str, str] = {}
 """Case -> why it does not apply to this machine."""
 
-UNIMPLEMENTED: frozenset[str] = frozenset(
-    {
-        "deepseek_v3",
-        "deepseek_v31",
-        "deepseek_v32",
-        "deepseek_v4",
-        "deepseek_r1",
-        "functiongemma",
-        "gemma4",
-        "glm45",
-        "glm47",
-        "gpt_oss",
-        "granite",
-        "kimi_k2",
-        "kimi_k3",
-        "llama3_json",
-        "llama4_pythonic",
-        "minimax_m2",
-        "mistral",
-        "nemotron_deci",
-        "phi4_mini",
-    }
-)
+UNIMPLEMENTED: frozenset[str] = frozenset()
 """Families of the corpus whose grammar is still to be written."""

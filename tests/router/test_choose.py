@@ -191,7 +191,16 @@ def test_promised_and_kept_overlap_are_counted() -> None:
     assert made.overlap_blocks == 10
     assert router.first_token(made.reservation, 1.0, cached_tokens=64)
     assert not router.first_token(made.reservation, 1.0, cached_tokens=64)
-    assert (router.counts["promised"], router.counts["kept"]) == (10, 4)
+    assert router.figures() == {
+        "replicas": 1,
+        "turns": 1,
+        "queued": 0,
+        "blocks": 10,
+        "predicted": 0,
+        "promised": 10,
+        "kept": 4,
+        "gaps": 0,
+    }
 
 
 def test_an_unknown_policy_names_those_there_are() -> None:

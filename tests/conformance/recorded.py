@@ -1,0 +1,127 @@
+"""The recorded outputs of `canitoolcall` (Apache-2.0): 469 of nine families, from PyPI.
+
+Each is parsed whole and under several cuts, as plain text and, where no text merely spells a
+marker, as control tokens; the package's own checks judge all of it. What text alone cannot say is
+parsed with the ids that the package recorded: only they tell a marker from its spelling.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Iterator
+
+from canitoolcall.checks import run_checks
+from canitoolcall.fixtures import Fixture, load_fixtures
+from canitoolcall.pytest_plugin import family_for
+from canitoolcall.results import CheckResult, Observation, ParsedToolCall, ParseResult
+
+from families import registry
+from parsers import grammars
+from parsers.detokenizer import Piece
+from parsers.machine import TurnParser
+from turns.blocks import Reasoning, Text, ToolCall
+from turns.events import Usage
+from turns.reply import fold
+from turns.turn import Tool
+
+FAMILIES = {
+    "deepseek-ai/DeepSeek-V3-": "deepseek_v3",
+    "deepseek-ai/DeepSeek-V3.1": "deepseek_v3_1",
+    "deepseek-ai/DeepSeek-V3.2": "deepseek_v3_2",
+    "deepseek-ai/DeepSeek-V4-": "deepseek_v4",
+    "deepseek-ai/DeepSeek-V4.1": "deepseek_v4_1",
+    "google/gemma-4": "gemma4",
+    "zai-org/GLM-4.5": "glm45",
+    "zai-org/GLM-4.7": "glm47",
+    "zai-org/GLM-5": "glm47",
+    "openai/gpt-oss": "gpt_oss",
+    "moonshotai/Kimi-K2-Instruct": "kimi_k2",
+    "moonshotai/Kimi-K2.": "kimi_k25",
+    "moonshotai/Kimi-K3": "kimi_k3",
+    "meta-llama/Llama-3": "llama3_json",
+    "meta-llama/Llama-4": "llama4_pythonic",
+    "mistralai/Mistral-7B": "mistral_v3",
+    "mistralai/": "mistral",
+    "Qwen/Qwen3-Coder": "qwen3_coder",
+    "Qwen/Qwen3-": "qwen3",
+    "Qwen/Qwen3.": "qwen3_5",
+}
+SPELLS_MARKERS = ("marker-in-arguments", "x-marker-in-reasoning", "x-control-token-vs-text")
+
+
+def fixtures() -> list[Fixture]:
+    return list(load_fixtures())
+
+
+def name_of(fixture: Fixture) -> str:
+    """The name of our family for the fixture's model."""
+    model = fixture.reference_model
+    return next(name for prefix, name in FAMILIES.items() if model.startswith(prefix))
+
+
+def verdict(fixture: Fixture) -> list[CheckResult]:
+    """All checks of the package over all our parses of this output."""
+    streams = dict(_streams(fixture))
+    whole = streams.pop("whole")
+    return run_checks(fixture, family_for(fixture), Observation(nonstream=whole, streams=streams))
+
+
+def _streams(fixture: Fixture) -> Iterator[tuple[str, ParseResult]]:
+    special = sorted(family_for(fixture).markers, key=len, reverse=True)
+    text = fixture.raw_output
+    for name, cut in _cuts(text).items():
+        yield name, _parse(fixture, [[Piece(part)] for part in cut])
+    if not set(SPELLS_MARKERS) & set(fixture.tags):
+        pattern = "|".join(map(re.escape, special))
+        units = [part for part in re.split(f"({pattern})", text) if part]
+        frames = [[Piece(unit, special=unit in special)] for unit in units]
+        yield "tokens", _parse(fixture, frames, special=tuple(special))
+
+
+def _cuts(text: str) -> dict[str, list[str]]:
+    dice = random.Random(1)
+    uneven: list[str] = []
+    at = 0
+    while at < len(text):
+        step = dice.randint(1, 24)
+        uneven.append(text[at : at + step])
+        at += step
+    halves = [text[: len(text) // 2], text[len(text) // 2 :]]
+    return {"whole": [text], "halves": halves, "uneven": uneven, "rand:1:1": list(text)}
+
+
+def _parse(
+    fixture: Fixture, frames: list[list[Piece]], *, special: tuple[str, ...] = ()
+) -> ParseResult:
+    family = registry.get(name_of(fixture))
+    parser = TurnParser(
+        grammars.get(family.grammar, special=special),
+        mint=lambda index, _: f"call_{index}",
+        tools=tuple(
+            Tool(
+                each["function"]["name"], parameters=dict(each["function"].get("parameters") or {})
+            )
+            for each in fixture.tools
+        ),
+        tail=_tail(fixture),
+        ids=bool(special),
+    )
+    events = [event for frame in frames for event in parser.feed(frame)]
+    events += parser.finish("length" if fixture.truncated else "stop", Usage())
+    blocks = fold(events).blocks
+    calls = [block for block in blocks if isinstance(block, ToolCall)]
+    return ParseResult(
+        content="".join(block.text for block in blocks if isinstance(block, Text)) or None,
+        reasoning_content="".join(b.text for b in blocks if isinstance(b, Reasoning)) or None,
+        tool_calls=tuple(ParsedToolCall(name=c.name, arguments_raw=c.arguments) for c in calls),
+    )
+
+
+def _tail(fixture: Fixture) -> str:
+    """The end of the prompt: as recorded, else what the model's template writes by itself."""
+    if fixture.generation_prompt:
+        return fixture.generation_prompt
+    models = family_for(fixture).reference_models
+    found = [m.default_generation_prompt for m in models if m.repo == fixture.reference_model]
+    return (found and found[0]) or ""
