@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct, field
 
 from families.family import Family
 from prompts.guard import HOLE, Guard
-from prompts.replies import Replies
+from prompts.replies import Replies, hole
+from prompts.spelling import Spelling
 from prompts.stabilise import Placed
-from prompts.tools import ToolHeader, shown_name
+from prompts.tools import ToolHeader
 from prompts.traits import Message, Traits
 from turns.blocks import Block, Image, Text, ToolCall, ToolReference, ToolResult
 from turns.blocks import Message as TurnMessage
@@ -28,41 +29,71 @@ CUT = f"{HOLE}e{HOLE}"
 """Where the last message ends that the model shall go on writing."""
 _REMINDER = "<system-reminder>"
 
+Keep = Literal["always", "tool_loop", "never"]
+
 
 class Conversation(Struct):
     """Template messages.
 
-    `origin` gives for each the index of the turn's message it came from, `holes` the trusted texts
-    that stand in it by number; `open`: the model goes on writing the last message.
+    `origin` gives for each the index of the turn's message it came from; `replies` the blocks of
+    those that are replies; `kept` whether the policy keeps all of a reply. `holes` are the trusted
+    texts that stand in them by number. `open`: the model goes on writing the last message.
     """
 
     messages: list[Message] = field(default_factory=list)
     origin: list[int] = field(default_factory=list)
+    replies: list[Sequence[Block] | None] = field(default_factory=list)
+    kept: list[bool] = field(default_factory=list)
     holes: list[str] = field(default_factory=list)
     open: bool = False
 
-    def add(self, message: Message, origin: int) -> None:
+    def add(
+        self,
+        message: Message,
+        origin: int,
+        *,
+        reply: Sequence[Block] | None = None,
+        kept: bool = False,
+    ) -> None:
         self.messages.append(message)
         self.origin.append(origin)
+        self.replies.append(reply)
+        self.kept.append(kept)
 
 
 class Scribe:
     """Writes conversations for one template. One instance serves all turns of a model."""
 
     def __init__(
-        self, family: Family, traits: Traits, guard: Guard, header: ToolHeader, replies: Replies
+        self,
+        family: Family,
+        traits: Traits,
+        *,
+        guard: Guard,
+        header: ToolHeader,
+        spelling: Spelling,
+        replies: Replies,
     ) -> None:
         self.family = family
         self.traits = traits
         self.guard = guard
         self.header = header
+        self.spelling = spelling
         self.replies = replies
 
     def write(
-        self, placed: Sequence[Placed], tools: Sequence[Tool], arguments: Mapping[str, Any]
+        self,
+        placed: Sequence[Placed],
+        tools: Sequence[Tool],
+        arguments: Mapping[str, Any],
+        *,
+        keep: Keep,
     ) -> Conversation:
-        """The conversation. Raises `InvalidRequestError` for what the model cannot take."""
-        writing = _Writing(self, tools, arguments)
+        """The conversation. Raises `InvalidRequestError` for what the model cannot take.
+
+        `keep` is the policy for earlier reasoning in this turn.
+        """
+        writing = _Writing(self, tools, arguments, keep)
         writing.all(_joined(placed))
         return _alternating(writing.out) if self.traits.alternate else writing.out
 
@@ -70,8 +101,11 @@ class Scribe:
 class _Writing:
     """One turn being written."""
 
-    def __init__(self, by: Scribe, tools: Sequence[Tool], arguments: Mapping[str, Any]) -> None:
+    def __init__(
+        self, by: Scribe, tools: Sequence[Tool], arguments: Mapping[str, Any], keep: Keep
+    ) -> None:
         self.out = Conversation()
+        self._keep = keep
         self._by = by
         self._tools = tools
         self._arguments = arguments
@@ -79,8 +113,10 @@ class _Writing:
         self._ahead = ""
 
     def all(self, placed: Sequence[Placed]) -> None:
-        keep = self._by.family.replay.keep
+        keep = self._keep
         asked = max((at for at, one in enumerate(placed) if _asks(one.message)), default=-1)
+        if not (placed and placed[0].is_system):
+            self._lead("", 0)
         for at, one in enumerate(placed):
             if one.is_system:
                 self._system(one, leading=at == 0)
@@ -94,10 +130,9 @@ class _Writing:
 
     def _system(self, placed: Placed, *, leading: bool) -> None:
         text = self._text(placed.message.blocks, placed.index)
-        traits = self._by.traits
-        if leading and not traits.system:
-            self._ahead = text
-        elif leading or traits.late_system:
+        if leading:
+            self._lead(text, placed.index)
+        elif self._by.traits.late_system:
             self._say("system", text, placed.index)
         elif text:
             wrapped = (
@@ -105,20 +140,32 @@ class _Writing:
             )
             self._say("user", wrapped, placed.index)
 
+    def _lead(self, text: str, index: int) -> None:
+        """The head of the prompt, with the tools in it where the template would not show them."""
+        by = self._by
+        shown = [] if by.traits.tools else by.header.of(self._tools)
+        tools = hole(self.out.holes, by.spelling.tools(shown)) if shown else ""
+        head = "\n\n".join(filter(None, (text, tools)))
+        if not by.traits.system:
+            self._ahead = head
+        elif head:
+            self._say("system", head, index)
+
     def _reply(self, placed: Placed, *, kept: bool, last: bool) -> None:
         blocks = placed.message.blocks
         for block in blocks:
             if isinstance(block, ToolCall):
-                self._names[block.id] = shown_name(block.name, block.namespace)
-        written = self._by.replies.messages(
+                self._names[block.id] = block.name
+        message = self._by.replies.message(
             blocks, keep=kept, holes=self.out.holes, arguments=self._arguments
         )
-        if last and blocks and isinstance(blocks[-1], Text) and "tool_calls" not in written[-1]:
-            written[-1]["content"] += CUT
+        if last and blocks and isinstance(blocks[-1], Text) and "tool_calls" not in message:
+            message["content"] += CUT
             self.out.open = True
-        for message in written:
-            message["content"] = self._shaped(message["content"])
-            self.out.add(message, placed.index)
+        message["content"] = self._shaped(message["content"])
+        # a family that does not reason has nothing to drop
+        whole = kept or self._by.family.thinking.default == "none"
+        self.out.add(message, placed.index, reply=blocks, kept=whole)
 
     def _others(self, placed: Placed) -> None:
         """A user's or tool's message: results become tool messages, in the order of the blocks."""
@@ -285,10 +332,10 @@ def _before(head: str, content: str | list[Message]) -> str | list[Message]:
 def _alternating(out: Conversation) -> Conversation:
     """With runs of one role as one message, for templates that insist on turns."""
     merged = Conversation(holes=out.holes, open=out.open)
-    for message, origin in zip(out.messages, out.origin, strict=True):
+    for place, (message, origin) in enumerate(zip(out.messages, out.origin, strict=True)):
         last = merged.messages[-1] if merged.messages else None
         if last is None or message["role"] != last["role"] or message["role"] == "tool":
-            merged.add(dict(message), origin)
+            merged.add(dict(message), origin, reply=out.replies[place], kept=out.kept[place])
         elif isinstance(last["content"], str) and isinstance(message["content"], str):
             last["content"] = "\n\n".join(filter(None, (last["content"], message["content"])))
             last |= {key: value for key, value in message.items() if key not in last}

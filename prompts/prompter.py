@@ -6,30 +6,37 @@ Pure CPU, no I/O after loading; safe from several threads.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from families.family import Family
+from prompts.assembly import Piece, assembled, tail_of
 from prompts.blame import blamed
+from prompts.canonical import digest
 from prompts.guard import HOLE, Guard, unguard
-from prompts.messages import CUT, Scribe
+from prompts.memo import Memo
+from prompts.messages import CUT, Conversation, Scribe
+from prompts.recall import Context, Memory, memories, names, recalled
 from prompts.replies import Replies
 from prompts.selection import templates_of
+from prompts.spelling import Spelling
+from prompts.splice import Header, Remembered, header_of, mark, spliced
 from prompts.stabilise import Placed, hoisted, without_billing
 from prompts.template import ChatTemplate, Clock, Folder, TemplateError
 from prompts.thinking import controls
 from prompts.tokenizer import Tokenizer
-from prompts.tools import ToolHeader
-from prompts.traits import read
+from prompts.tools import Function, ToolHeader
+from prompts.traits import Message, read
 from turns.errors import InvalidRequestError
+from turns.reply import Reply
 from turns.turn import Turn
 
-_TAIL = 256
-_THINK = ("<think>\n", "\n</think>\n\n")
 _SLOT = re.compile(f"{HOLE}([0-9]+){HOLE}")
 
 
@@ -59,20 +66,47 @@ class Prompt(Struct, frozen=True):
     """A turn ready for an engine.
 
     `tail` is the end of the rendered text, at most 256 characters; `stop_ids` end the reply.
-    `thinking_budget` limits reasoning, in tokens.
+    `thinking_budget` limits reasoning, in tokens. `reply_at` is how many ids stand before the
+    header of the reply, -1 where that is not known. `spliced` counts replies that the ledger gave.
     """
 
     ids: list[int]
     tail: str
     stop_ids: tuple[int, ...]
     thinking_budget: int | None
+    reply_at: int = -1
+    spliced: int = 0
 
 
-class _Voice(Struct, frozen=True):
+class _Voice(Struct):
     """A template and what writes for it."""
 
     template: ChatTemplate
     scribe: Scribe
+    digest: bytes
+    headers: Memo[bytes, tuple[Header | None]]
+
+
+class Plan(Struct):
+    """A turn on its way to a prompt: all but what the ledger knows."""
+
+    voice: _Voice
+    budget: int | None
+    arguments: dict[str, Any]
+    tools: list[Function]
+    conversation: Conversation
+    context: Context
+    memories: list[Memory]
+
+    @property
+    def keys(self) -> list[str]:
+        """What to look up in the ledger, in one round trip."""
+        return [key for memory in self.memories for key in memory.keys]
+
+    def render(self, messages: list[Message], *, generate: bool = True) -> str:
+        return self.voice.template.render(
+            messages, tools=self.tools, generate=generate, arguments=self.arguments
+        )
 
 
 class Prompter:
@@ -91,9 +125,10 @@ class Prompter:
         self.settings = settings
         self._guard = Guard(tokenizer.special.values())
         self._header = ToolHeader(self._guard)
+        self._spelling = Spelling(family, self._guard)
         self._voices = {name: self._voice(template) for name, template in templates.items()}
-        ids = (tokenizer.id_of(name) for name in family.stop_tokens)
-        self._stop_ids = tuple(number for number in ids if number is not None)
+        ids = {name: tokenizer.id_of(name) for name in family.stop_tokens}
+        self._stops = {name: number for name, number in ids.items() if number is not None}
 
     @classmethod
     def load(
@@ -115,39 +150,105 @@ class Prompter:
 
     def prepare(self, turn: Turn) -> Prompt:
         """The prompt of a turn. Raises `InvalidRequestError` naming the message and the field."""
-        try:
-            text, budget = self._rendered(turn)
-        except RecursionError as err:
-            msg = "tools or messages are nested too deeply"
-            raise InvalidRequestError(msg) from err
-        return Prompt(
-            ids=self.tokenizer.encode_guarded(text),
-            tail=unguard(text[-_TAIL:]),
-            stop_ids=self._stop_ids,
-            thinking_budget=budget,
-        )
+        return self.finish(self.plan(turn))
 
     def render(self, turn: Turn) -> str:
         """The text of the prompt, for people to read."""
-        return unguard(self._rendered(turn)[0])
+        plan = self.plan(turn)
+        return unguard(self._text(plan, plan.conversation.messages))
 
-    def _rendered(self, turn: Turn) -> tuple[str, int | None]:
-        """The text with its guards still in place, and the reasoning budget."""
+    def plan(self, turn: Turn) -> Plan:
+        """All that can be done before the ledger is asked. Raises as `prepare`."""
         control = controls(turn, self.family, self.settings.efforts)
         arguments = {name: self._guard.argument(v) for name, v in control.arguments.items()}
-        tools = self._header.of(turn.tools)
-        voice = self._voices.get("tool_use" if tools else "default") or self._voices["default"]
-        conversation = voice.scribe.write(self._placed(turn), turn.tools, arguments)
-        render = partial(voice.template.render, tools=tools, arguments=arguments)
+        replay = self.family.replay
+        kept = bool(replay.agentic) and replay.agentic.items() <= control.arguments.items()
+        with _shallow():
+            tools = self._header.of(turn.tools)
+            voice = self._voices.get("tool_use" if tools else "default") or self._voices["default"]
+            conversation = voice.scribe.write(
+                self._placed(turn), turn.tools, arguments, keep="always" if kept else replay.keep
+            )
+        context = Context(
+            model=self.tokenizer.digest + voice.digest,
+            thinking=bool(control.on),
+            ordered=turn.api != "chat",
+        )
+        return Plan(
+            voice=voice,
+            budget=control.budget,
+            arguments=arguments,
+            tools=tools,
+            conversation=conversation,
+            context=context,
+            memories=memories(conversation, context),
+        )
+
+    def finish(self, plan: Plan, found: Mapping[str, Sequence[int]] | None = None) -> Prompt:
+        """The prompt, with the replies in it that the ledger has: `found` by key."""
+        header = self._header_of(plan)
+        known = recalled(plan.memories, found or {}) if found and header else {}
+        with _shallow():
+            pieces = self._spliced(plan, known, header) if known and header else None
+            if pieces is None:
+                known = {}
+                pieces = [self._text(plan, plan.conversation.messages)]
+        opening = None if plan.conversation.open else header
+        ids, reply_at = assembled(self.tokenizer, pieces, opening)
+        return Prompt(
+            ids=ids,
+            tail=tail_of(self.tokenizer, pieces, ids),
+            stop_ids=tuple(self._stops.values()),
+            thinking_budget=plan.budget,
+            reply_at=reply_at,
+            spliced=len(known),
+        )
+
+    def entries(
+        self, plan: Plan, prompt: Prompt, reply: Reply, output: Sequence[int]
+    ) -> dict[str, list[int]]:
+        """What the ledger shall remember of a finished turn: ids by key, nothing if it must not.
+
+        `output` is all that the engine generated, its stop token included.
+        """
+        if prompt.reply_at < 0 or not output:
+            return {}
+        ids = [*prompt.ids[prompt.reply_at :], *output]
+        return dict.fromkeys(names(plan.conversation, reply, plan.context), ids)
+
+    def _spliced(
+        self, plan: Plan, known: Mapping[int, Sequence[int]], header: Header
+    ) -> list[Piece] | None:
+        """The rendering in pieces, the known replies as ids; None if one is not found in it."""
+        messages = [
+            _marked(message, place) if place in known else message
+            for place, message in enumerate(plan.conversation.messages)
+        ]
+        remembered = [Remembered(mark(place), ids) for place, ids in known.items()]
+        return spliced(self._text(plan, messages), remembered, header, self._stops)
+
+    def _text(self, plan: Plan, messages: list[Message]) -> str:
+        """The rendered text with its guards still in place."""
+        conversation = plan.conversation
         try:
-            text = render(conversation.messages, generate=not conversation.open)
+            text = plan.render(messages, generate=not conversation.open)
         except TemplateError as err:
-            raise blamed(err, conversation, render) from err
+            raise blamed(err, conversation, plan.render) from err
         if conversation.open:
             text = text.partition(CUT)[0]
         if conversation.holes:
             text = _SLOT.sub(lambda found: conversation.holes[int(found[1])], text)
-        return text, control.budget
+        return text
+
+    def _header_of(self, plan: Plan) -> Header | None:
+        key = msgspec.json.encode(plan.arguments)
+        known = plan.voice.headers.get(key)
+        if known is None:
+            template, traits = plan.voice.template, plan.voice.scribe.traits
+            made = header_of(template, traits, plan.arguments, self.tokenizer.controls)
+            known = (made,)
+            plan.voice.headers.put(key, known)
+        return known[0]
 
     def _placed(self, turn: Turn) -> list[Placed]:
         placed = [Placed(message, index) for index, message in enumerate(turn.messages)]
@@ -156,7 +257,33 @@ class Prompter:
         return hoisted(placed) if self.settings.hoist_system else placed
 
     def _voice(self, template: ChatTemplate) -> _Voice:
-        traits = read(template, {**self.family.thinking.on, **self.family.replay.agentic})
-        reasons = self.family.replay.keep != "never"
-        replies = Replies(template, traits, self._guard, think=_THINK, reasons=reasons)
-        return _Voice(template, Scribe(self.family, traits, self._guard, self._header, replies))
+        family, guard = self.family, self._guard
+        traits = read(template, {**family.thinking.on, **family.replay.agentic})
+        reasons = family.replay.keep != "never"
+        replies = Replies(template, traits, guard, self._spelling, reasons=reasons)
+        scribe = Scribe(
+            family,
+            traits,
+            guard=guard,
+            header=self._header,
+            spelling=self._spelling,
+            replies=replies,
+        )
+        return _Voice(template, scribe, digest(template.source.encode()), Memo(64))
+
+
+@contextmanager
+def _shallow() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError as err:
+        msg = "tools or messages are nested too deeply"
+        raise InvalidRequestError(msg) from err
+
+
+def _marked(message: Message, place: int) -> Message:
+    """The reply with a mark in its content, by which it is found in the rendering."""
+    content = message["content"]
+    if isinstance(content, str):
+        return message | {"content": mark(place) + content}
+    return message | {"content": [{"type": "text", "text": mark(place)}, *content]}

@@ -17,8 +17,9 @@ from msgspec import Struct, field
 from prompts.exact import loads, marked
 from prompts.guard import HOLE, Guard
 from prompts.memo import Memo
+from prompts.spelling import Spelling, arguments_text
 from prompts.template import ChatTemplate, TemplateError
-from prompts.tools import CUSTOM_ARGUMENT, shown_name
+from prompts.tools import CUSTOM_ARGUMENT
 from prompts.traits import Message, Traits
 from turns.blocks import Block, Reasoning, Text, ToolCall
 
@@ -76,25 +77,22 @@ class Replies:
         template: ChatTemplate,
         traits: Traits,
         guard: Guard,
+        spelling: Spelling,
         *,
-        think: tuple[str, str],
         reasons: bool,
     ) -> None:
-        """`think` is what stands before and after reasoning that is written as text.
-
-        `reasons` is false where reasoning never reaches the prompt again.
-        """
+        """`reasons` is false where reasoning never reaches the prompt again."""
         self._template = template
         self._traits = traits
         self._guard = guard
-        self._think = think
+        self._spelling = spelling
         self._reasons = reasons
-        self._memo: Memo[bytes, str | None] = Memo(4096)
+        self._memo: Memo[bytes, str] = Memo(4096)
 
-    def messages(
+    def message(
         self, blocks: Sequence[Block], *, keep: bool, holes: list[str], arguments: Mapping[str, Any]
-    ) -> list[Message]:
-        """The reply as template messages: one, or several if the template cannot hold it in one.
+    ) -> Message:
+        """The reply as one template message.
 
         `keep` says whether reasoning that the template would not manage itself is written. Trusted
         text is appended to `holes` and stands in the content by its number.
@@ -102,68 +100,19 @@ class Replies:
         if not self._reasons:
             blocks = [block for block in blocks if not isinstance(block, Reasoning)]
         parts = groups(blocks)
-        if len(parts) == 1:
-            return [self._plain(parts[0], keep=keep, holes=holes)]
+        if len(parts) == 1 and self._carries(parts[0]):
+            return self._plain(parts[0], keep=keep, holes=holes)
+        first = parts[0]
+        message: Message = {"role": "assistant", "content": ""}
+        if first.reasoning and self._traits.reasoning:
+            message[self._traits.reasoning] = self._guard(first.reasoning)
+            first.reasoning = ""
         if not keep:
-            for part in parts[0 if not self._traits.reasoning else 1 :]:
+            for part in parts:
                 part.reasoning = ""
-        pieces = [self._written(part, arguments, first=at == 0) for at, part in enumerate(parts)]
-        if None in pieces:
-            return [self._plain(part, keep=keep, holes=holes) for part in parts]
-        body = "\n".join(piece for piece in pieces if piece)
-        message: Message = {"role": "assistant", "content": _hole(holes, body)}
-        if self._traits.reasoning and parts[0].reasoning:
-            message[self._traits.reasoning] = self._guard(parts[0].reasoning)
-        return [message]
-
-    def _plain(self, group: Group, *, keep: bool, holes: list[str]) -> Message:
-        content = self._guard(group.text)
-        message: Message = {"role": "assistant", "content": content}
-        if group.reasoning and self._traits.reasoning:
-            message[self._traits.reasoning] = self._guard(group.reasoning)
-        elif group.reasoning and keep:
-            message["content"] = _hole(holes, self._thought(group.reasoning)) + content
-        if group.calls:
-            message["tool_calls"] = [self.call(call) for call in group.calls]
+        pieces = (self._written(part, arguments) for part in parts)
+        message["content"] = hole(holes, "\n".join(filter(None, pieces)))
         return message
-
-    def _written(self, group: Group, arguments: Mapping[str, Any], *, first: bool) -> str | None:
-        """The group as text; None where the template's way of writing calls cannot be had."""
-        fielded = first and self._traits.reasoning
-        thought = self._thought(group.reasoning) if group.reasoning and not fielded else ""
-        text = self._guard(group.text)
-        if not group.calls:
-            return thought + text
-        calls = self._calls(group.calls, arguments)
-        if calls is None:
-            return None
-        return thought + (text + calls if text else calls.lstrip("\n"))
-
-    def _thought(self, reasoning: str) -> str:
-        return self._think[0] + self._guard(reasoning.strip("\n")) + self._think[1]
-
-    def _calls(self, calls: Sequence[ToolCall], arguments: Mapping[str, Any]) -> str | None:
-        """What the template writes for these calls behind a content."""
-        key = msgspec.json.encode((calls, arguments))
-        known = self._memo.get(key)
-        if known is None:
-            known = self._rendered([self.call(call) for call in calls], arguments)
-            self._memo.put(key, known)
-        return known
-
-    def _rendered(self, calls: list[Message], arguments: Mapping[str, Any]) -> str | None:
-        head: Message = {"role": "user", "content": "x"}
-        bare: Message = {"role": "assistant", "content": _SLOT}
-        try:
-            without, having = (
-                self._template.render([head, message], generate=False, arguments=arguments)
-                for message in (bare, bare | {"tool_calls": calls})
-            )
-        except TemplateError:
-            return None
-        _, slot, written = having.partition(_SLOT)
-        end = without.partition(_SLOT)[2]
-        return written.removesuffix(end) if slot and written.endswith(end) else None
 
     def call(self, call: ToolCall) -> Message:
         """A call as templates know it, its arguments an object wherever they are one."""
@@ -171,12 +120,73 @@ class Replies:
             "id": self._guard(call.id),
             "type": "function",
             "function": {
-                "name": self._guard(shown_name(call.name, call.namespace)),
+                "name": self._guard(call.name),
                 "arguments": self._arguments(call),
             },
         }
 
+    def _carries(self, group: Group) -> bool:
+        """Whether the template's fields can hold the group whole."""
+        traits = self._traits
+        if not group.calls:
+            return True
+        return (
+            traits.calls
+            and (traits.talks or not group.text)
+            and (traits.parallel or len(group.calls) == 1)
+        )
+
+    def _plain(self, group: Group, *, keep: bool, holes: list[str]) -> Message:
+        content = self._guard(group.text)
+        message: Message = {"role": "assistant", "content": content}
+        if group.reasoning and self._traits.reasoning:
+            message[self._traits.reasoning] = self._guard(group.reasoning)
+        elif group.reasoning and keep:
+            message["content"] = hole(holes, self._spelling.thought(group.reasoning)) + content
+        if group.calls:
+            message["tool_calls"] = [self.call(call) for call in group.calls]
+        return message
+
+    def _written(self, group: Group, arguments: Mapping[str, Any]) -> str:
+        """The group as text."""
+        thought = self._spelling.thought(group.reasoning) if group.reasoning else ""
+        text = self._guard(group.text)
+        if not group.calls:
+            return thought + text
+        calls = self._calls(group.calls, arguments)
+        return thought + (text + calls if text else calls.lstrip("\n"))
+
+    def _calls(self, calls: Sequence[ToolCall], arguments: Mapping[str, Any]) -> str:
+        """What stands behind a text for these calls: the template's words, if it has any."""
+        key = msgspec.json.encode((calls, arguments))
+        known = self._memo.get(key)
+        if known is None:
+            carried = self._carries(Group(text="x", calls=list(calls)))
+            known = self._rendered(calls, arguments) if carried else None
+            if known is None:
+                known = "\n" + self._spelling.calls(calls)
+            self._memo.put(key, known)
+        return known
+
+    def _rendered(self, calls: Sequence[ToolCall], arguments: Mapping[str, Any]) -> str | None:
+        """What the template writes for the calls behind a text; None if it cannot be cut out."""
+        head: Message = {"role": "user", "content": "x"}
+        bare: Message = {"role": "assistant", "content": _SLOT}
+        full: Message = bare | {"tool_calls": [self.call(call) for call in calls]}
+        try:
+            without, having = (
+                self._template.render([head, message], generate=False, arguments=arguments)
+                for message in (bare, full)
+            )
+        except TemplateError:
+            return None
+        _, slot, written = having.partition(_SLOT)
+        end = without.partition(_SLOT)[2]
+        return written.removesuffix(end) if slot and written.endswith(end) else None
+
     def _arguments(self, call: ToolCall) -> Any:
+        if self._traits.arguments == "text":
+            return self._guard.spellings(arguments_text(call))
         if call.kind == "custom":
             return {CUSTOM_ARGUMENT: self._guard(call.arguments)}
         if not call.arguments.strip():
@@ -191,6 +201,7 @@ class Replies:
         return raw if self._traits.raw_arguments else {"arguments": raw}
 
 
-def _hole(holes: list[str], text: str) -> str:
+def hole(holes: list[str], text: str) -> str:
+    """Keeps trusted text out of the template's sight; gives what stands for it until then."""
     holes.append(text)
     return f"{HOLE}{len(holes) - 1}{HOLE}"

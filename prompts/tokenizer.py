@@ -11,6 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from hashlib import blake2b
 from pathlib import Path
 
 import msgspec
@@ -38,6 +39,7 @@ class Tokenizer:
     def __init__(self, raw: bytes, *, control: Iterable[str] = (), fast: bool = True) -> None:
         """`control` names added tokens that steer the model although nothing else says so."""
         self._document = Document.parse(raw)
+        self._digest = blake2b(raw, digest_size=16).digest()
         self._hf = tokenizers.Tokenizer.from_str(raw.decode())
         self._hf.no_truncation()
         self._hf.no_padding()
@@ -76,14 +78,18 @@ class Tokenizer:
                 raise
             return self.encode(clean, special=special)
 
-    def encode_guarded(self, text: str) -> list[int]:
-        """The ids of rendered text: what `Guard` marked is ordinary text, the rest as `special`."""
-        if MARK not in text and ESCAPE not in text:
+    def encode_guarded(self, text: str, *, start: bool = True) -> list[int]:
+        """The ids of rendered text: what `Guard` marked is ordinary text, the rest as `special`.
+
+        Without `start` it is the continuation of a text, behind a control token.
+        """
+        marked = MARK in text or ESCAPE in text
+        if not marked and (start or self._rest is self._first):
             return self.encode(text, special=True)
         try:
-            return self._segments(text)
+            return self._segments(text, start=start)
         except (TypeError, UnicodeEncodeError):
-            return self._segments(text.encode("utf-8", "replace").decode())
+            return self._segments(text.encode("utf-8", "replace").decode(), start=start)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids, control tokens spelled out. An unknown id is an error."""
@@ -116,6 +122,16 @@ class Tokenizer:
         return None if found is None else int(found)
 
     @property
+    def controls(self) -> re.Pattern[str]:
+        """Finds control tokens that a text spells."""
+        return self._cut
+
+    @property
+    def digest(self) -> bytes:
+        """Tells this vocabulary from every other."""
+        return self._digest
+
+    @property
     def cache(self) -> tuple[int, int]:
         """Hits and misses of the segment memo; (0, 0) where the fast engine needs none."""
         return self._memo.hits, self._memo.misses
@@ -128,19 +144,20 @@ class Tokenizer:
     def _by_hf(self, text: str) -> list[int]:
         return list(self._hf.encode(text, add_special_tokens=False).ids)
 
-    def _segments(self, text: str) -> list[int]:
+    def _segments(self, text: str, *, start: bool = True) -> list[int]:
         """Cut at control tokens that stand outside marks; each piece between is ordinary text."""
         ids: list[int] = []
-        start = 0
+        at = 0
         for found in self._cut.finditer(text):
-            if found.start() > start:
-                ids.extend(self._plain(unguard(text[start : found.start()]), first=start == 0))
+            if found.start() > at:
+                piece = unguard(text[at : found.start()])
+                ids.extend(self._plain(piece, first=start and at == 0))
             spelled = found[0]
             token = self._control.get(spelled) or self._control[spelled.strip()]
             ids.append(token.id)
-            start = found.end()
-        if start < len(text):
-            ids.extend(self._plain(unguard(text[start:]), first=start == 0))
+            at = found.end()
+        if at < len(text):
+            ids.extend(self._plain(unguard(text[at:]), first=start and at == 0))
         return ids
 
     def _plain(self, text: str, *, first: bool) -> Sequence[int]:

@@ -20,9 +20,9 @@ CUSTOM_ARGUMENT = "input"
 _PLACEHOLDER = "DeferredToolPlaceholder"
 
 
-def shown_name(name: str, namespace: str = "") -> str:
-    """The name that the model reads and writes for a tool of a namespace."""
-    return f"{namespace}__{name}" if namespace else name
+def shown_name(name: str, _namespace: str = "") -> str:
+    """The name that the model reads and writes: decoders have put a namespace into it already."""
+    return name
 
 
 class ToolHeader:
@@ -46,10 +46,7 @@ class ToolHeader:
 
     def expanded(self, name: str, tools: Iterable[Tool]) -> str:
         """The text that shows a deferred tool where it is referenced."""
-        found = next(
-            (tool for tool in tools if name in (tool.name, shown_name(tool.name, tool.namespace))),
-            None,
-        )
+        found = next((tool for tool in tools if tool.name == name), None)
         if found is None:
             return self._guard(f"Tool {name} is not available.")
         return f"<tools>\n{dumps(self._guard.value(function(found)))}\n</tools>"
@@ -65,7 +62,7 @@ def function(tool: Tool) -> Function:
     return {
         "type": "function",
         "function": {
-            "name": shown_name(tool.name, tool.namespace),
+            "name": tool.name,
             "description": tool.description,
             "parameters": _parameters(tool),
         },
@@ -73,7 +70,7 @@ def function(tool: Tool) -> Function:
 
 
 def _parameters(tool: Tool) -> dict[str, Any]:
-    if tool.kind == "custom":
+    if tool.kind == "custom" and not tool.parameters:
         says = "The tool's whole input as free text, not JSON."
         if rule := _grammar(tool.format):
             says += f" It must match this grammar:\n{rule}"

@@ -6,7 +6,7 @@ A substring of a template's source says nothing: it may stand in a comment or a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -29,16 +29,20 @@ _TOOL = {
 class Traits(Struct, frozen=True):
     """What the template does with what it is given.
 
-    `reasoning` is the message field that it reads reasoning from, "" if none. `raw_arguments`: a
-    call's arguments may be given as text and are written as they are. `parts`: content must be a
-    list of parts. `late_system`: a system message may stand anywhere. `alternate`: two user
-    messages in a row are refused.
+    `tools`: it shows tools. `calls`: it shows calls; `talks`: text beside calls too; `parallel`:
+    several calls. `arguments`: whether calls take them as an object or as text; `raw_arguments`:
+    text is taken, and written as it is. `reasoning` is the message field that it reads reasoning
+    from, "" if none. `parts`: content must be a list of parts. `late_system`: a system message may
+    stand anywhere and is written there. `alternate`: two user messages in a row are refused.
     """
 
     tools: bool
     calls: bool
-    reasoning: str
+    talks: bool
+    parallel: bool
+    arguments: Literal["object", "text"]
     raw_arguments: bool
+    reasoning: str
     parts: bool
     system: bool
     late_system: bool
@@ -73,11 +77,8 @@ class _Prober:
 
 
 def _call(arguments: Any, **fields: Any) -> Message:
-    call = {
-        "type": "function",
-        "id": "call00000",
-        "function": {"name": "f", "arguments": arguments},
-    }
+    function = {"name": "f", "arguments": arguments}
+    call = {"type": "function", "id": "call00000", "function": function}
     return {"role": "assistant", "content": "", "tool_calls": [call], **fields}
 
 
@@ -92,24 +93,44 @@ def read(template: ChatTemplate, arguments: Mapping[str, Any]) -> Traits:
     # a template made for parts either breaks on text or walks it letter by letter
     parts = _WORD not in shown and _Prober(template, arguments, parts=True).shows(word)
     probe = _Prober(template, arguments, parts)
-    system = {"role": "system", "content": _WORD}
-    assistant = {"role": "assistant", "content": "Qzwreply"}
+    objects = probe.shows(_USER, _call({"a": _WORD}), _result("r"))
+    form: Literal["object", "text"] = "object"
+    if not objects and probe.shows(_USER, _call(f'{{"a": "{_WORD}"}}'), _result("r")):
+        form = "text"
+    plain = _call({"a": "b"} if form == "object" else '{"a": "b"}')
     raw = probe.text(_USER, _call('{"Qzwkey":  1}'), _result("r"))
+    two = plain | {"tool_calls": plain["tool_calls"] * 2}
     return Traits(
         tools=probe.shows(_USER, tools=[_TOOL]),
-        calls=probe.shows(_USER, _call({"a": _WORD}), _result("r")),
-        reasoning=_reasoning_field(probe),
+        calls=objects or form == "text",
+        talks=probe.shows(_USER, plain | {"content": _WORD}, _result("r")),
+        parallel=bool(probe.text(_USER, two, _result("r"), _result("s"))),
+        arguments=form,
         raw_arguments='{"Qzwkey":  1}' in raw,
+        reasoning=_reasoning_field(probe, plain),
         parts=parts,
-        system=probe.shows(system, _USER),
-        late_system=probe.shows(_USER, assistant, system, _USER),
-        tool_role=probe.shows(_USER, _call({"a": "b"}), _result(_WORD)),
+        system=probe.shows({"role": "system", "content": _WORD}, _USER),
+        late_system=_late_system(probe),
+        tool_role=probe.shows(_USER, plain, _result(_WORD)),
         alternate=not probe.text(_USER, _USER),
     )
 
 
-def _reasoning_field(probe: _Prober) -> str:
+def _reasoning_field(probe: _Prober, plain: Message) -> str:
     for field in ("reasoning_content", "reasoning", "thinking"):
-        if probe.shows(_USER, _call({"a": "b"}, **{field: _WORD}), _result("r")):
+        if probe.shows(_USER, plain | {field: _WORD}, _result("r")):
             return field
     return ""
+
+
+def _late_system(probe: _Prober) -> bool:
+    """Whether a late system message is written in its place, and not over the first one."""
+    text = probe.text(
+        {"role": "system", "content": "Qzwhead"},
+        _USER,
+        {"role": "assistant", "content": "Qzwreply"},
+        {"role": "system", "content": _WORD},
+        _USER,
+    )
+    places = [text.find(word) for word in ("Qzwhead", "Qzwreply", _WORD)]
+    return -1 not in places and places == sorted(places)

@@ -320,13 +320,6 @@ def test_deferred_tools_are_shown_where_they_are_referenced(prompter: Prompter) 
     assert "Gone is not available" in after
 
 
-def test_tool_of_a_namespace_is_named_by_both(prompter: Prompter) -> None:
-    tool = Tool("read", namespace="mcp__files")
-    reply = assistant(ToolCall("c1", "read", "{}", namespace="mcp__files"))
-    text = prompter.render(turn(user("go"), reply, user(result()), tools=(tool,)))
-    assert text.count('"mcp__files__read"') == 2
-
-
 def test_schema_keys_keep_their_order(prompter: Prompter) -> None:
     tool = Tool("f", "d", {"zeta": 1, "alpha": {"y": 1, "x": 2}})
     assert '{"zeta": 1, "alpha": {"y": 1, "x": 2}}' in prompter.render(
