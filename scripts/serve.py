@@ -61,7 +61,7 @@ def announce(url: str, server: subprocess.Popen[bytes]) -> None:
         except (OSError, urllib.error.URLError, KeyError, TypeError, yaml.YAMLError):
             time.sleep(0.5)
             continue
-        body = f'{{"model":"{models[0]}","max_tokens":64,"stream":true,"messages":'
+        body = f'{{"model":"{models[0]}","max_tokens":64,"temperature":0,"stream":true,"messages":'
         body += '[{"role":"user","content":"What is the capital of France?"}]}'
         print(f"\ntreadle: ready after {time.monotonic() - began:.0f} s at {url}, Ctrl-C ends it")
         print(f"treadle: serves {', '.join(models)}; try")
