@@ -17,7 +17,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -100,7 +100,7 @@ def prepared(prompter: Prompter, request: bytes, found: dict[str, list[int]]) ->
     times.append(process_time())
     chain(prompt.ids, BLOCK)
     times.append(process_time())
-    return Prepared(turn, plan, prompt, [b - a for a, b in zip(times, times[1:], strict=False)])
+    return Prepared(turn, plan, prompt, [b - a for a, b in pairwise(times)])
 
 
 def line(name: str, rows: list[Prepared], full: list[float]) -> str:
