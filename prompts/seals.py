@@ -102,5 +102,9 @@ def unsealed(turn: Turn, sealer: Sealer, *, now: float, owner: str = "") -> Turn
     return replace(turn, messages=tuple(map(whole, turn.messages)))
 
 
+def _key(secret: str) -> bytes:
+    return blake2b(secret.encode(), digest_size=32, person=b"treadle seal").digest()
+
+
 def _id(key: bytes) -> bytes:
     return blake2b(key, digest_size=_KEY_ID, person=b"treadle key id").digest()
