@@ -101,6 +101,15 @@ def weighing(blocks: int) -> None:
     print(
         f"index   {len(router.index):,} blocks: {each:.0f} bytes a block, made in {seconds:.1f} s"
     )
+    start = time.perf_counter()
+    data = router.snapshot(0.0)
+    written = time.perf_counter()
+    Router(router.settings).restore(data, 0.0)
+    read = time.perf_counter() - written
+    print(
+        f"snapshot {len(data) / 2**20:.0f} MiB, written in {(written - start) * 1e3:.0f} ms, "
+        f"restored in {read * 1e3:.0f} ms"
+    )
 
 
 def main() -> None:

@@ -15,7 +15,6 @@ FAMILY = Family(
     stop_tokens=("<｜end▁of▁sentence｜>",),
     special_tokens=(
         "<｜begin▁of▁sentence｜>",
-        "<｜end▁of▁sentence｜>",
         "<｜User｜>",
         "<｜Assistant｜>",
         "<think>",
@@ -33,4 +32,5 @@ FAMILY = Family(
     replay=Replay(keep="never"),
     context_window=163_840,
     reasoning_aliases=("deepseek_r1", "basic"),
+    tool_aliases=("deepseek_r1", "deepseek_v3"),
 )

@@ -12,7 +12,6 @@ FAMILY = Family(
     stop_tokens=("<｜end▁of▁sentence｜>",),
     special_tokens=(
         "<｜begin▁of▁sentence｜>",
-        "<｜end▁of▁sentence｜>",
         "<｜User｜>",
         "<｜Assistant｜>",
         "<think>",

@@ -46,7 +46,8 @@ class Family(Struct, frozen=True):
     """One model family.
 
     `architectures` and `template_marks` (substrings of the chat template, all must be there)
-    detect it from a model folder. `stop_tokens` end a turn. `aliases` are the parser names under
+    detect it from a model folder. `stop_tokens` end a turn and are no text; `special_tokens` are
+    the other control tokens. `aliases` are the parser names under
     which users know it elsewhere (vLLM, SGLang, Dynamo), apart for reasoning and tools.
     """
 

@@ -12,12 +12,10 @@ FAMILY = Family(
     stop_tokens=("<end_of_turn>", "<eos>", "<start_function_response>"),
     special_tokens=(
         "<start_of_turn>",
-        "<end_of_turn>",
         "<start_function_declaration>",
         "<end_function_declaration>",
         "<start_function_call>",
         "<end_function_call>",
-        "<start_function_response>",
         "<end_function_response>",
         "<escape>",
     ),

@@ -14,15 +14,7 @@ FAMILY = Family(
     grammar="gpt_oss",
     template_source="openai/gpt-oss-20b (Apache-2.0); PyPI openai-harmony",
     stop_tokens=("<|return|>", "<|call|>", "<|endoftext|>"),
-    special_tokens=(
-        "<|start|>",
-        "<|end|>",
-        "<|message|>",
-        "<|channel|>",
-        "<|constrain|>",
-        "<|call|>",
-        "<|return|>",
-    ),
+    special_tokens=("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>"),
     architectures=("GptOssForCausalLM",),
     template_marks=("<|channel|>", "<|start|>assistant"),
     thinking=ThinkingControls(

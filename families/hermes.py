@@ -13,8 +13,8 @@ FAMILY = Family(
     grammar="hermes",
     template_source="NousResearch/Hermes-3-Llama-3.1-8B, Qwen/Qwen2.5-7B-Instruct (tool_use)",
     stop_tokens=("<|im_end|>",),
-    special_tokens=("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<tool_call>", "</tool_call>"),
+    special_tokens=("<|im_start|>", "<|endoftext|>", "<tool_call>", "</tool_call>"),
     architectures=("Qwen2ForCausalLM", "Qwen2MoeForCausalLM"),
     template_marks=("<function-name>", "<tool_call>"),
-    tool_aliases=("hermes", "qwen25", "qwen", "qwen3_json"),
+    tool_aliases=("hermes", "qwen25", "qwen"),
 )

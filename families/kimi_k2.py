@@ -14,7 +14,6 @@ FAMILY = Family(
     template_source="moonshotai/Kimi-K2-Instruct-0905 (modified MIT)",
     stop_tokens=("<|im_end|>",),
     special_tokens=(
-        "<|im_end|>",
         "<|im_user|>",
         "<|im_assistant|>",
         "<|im_system|>",

@@ -14,7 +14,6 @@ FAMILY = Family(
     template_source="moonshotai/Kimi-K2.6, moonshotai/Kimi-K2-Thinking (modified MIT)",
     stop_tokens=("<|im_end|>",),
     special_tokens=(
-        "<|im_end|>",
         "<|im_user|>",
         "<|im_assistant|>",
         "<|im_system|>",

@@ -10,13 +10,7 @@ FAMILY = Family(
     grammar="kimi_vl",
     template_source="moonshotai/Kimi-VL-A3B-Thinking-2506 (MIT)",
     stop_tokens=("<|im_end|>",),
-    special_tokens=(
-        "<|im_end|>",
-        "<|im_user|>",
-        "<|im_assistant|>",
-        "<|im_system|>",
-        "<|im_middle|>",
-    ),
+    special_tokens=("<|im_user|>", "<|im_assistant|>", "<|im_system|>", "<|im_middle|>"),
     architectures=("KimiVLForConditionalGeneration",),
     template_marks=("◁think▷",),
     thinking=ThinkingControls(

@@ -12,11 +12,8 @@ FAMILY = Family(
     stop_tokens=("<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"),
     special_tokens=(
         "<|begin_of_text|>",
-        "<|end_of_text|>",
         "<|start_header_id|>",
         "<|end_header_id|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
         "<|python_tag|>",
     ),
     architectures=("LlamaForCausalLM", "MllamaForConditionalGeneration"),

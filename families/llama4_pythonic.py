@@ -12,11 +12,8 @@ FAMILY = Family(
     stop_tokens=("<|eot|>", "<|eom|>", "<|end_of_text|>"),
     special_tokens=(
         "<|begin_of_text|>",
-        "<|end_of_text|>",
         "<|header_start|>",
         "<|header_end|>",
-        "<|eot|>",
-        "<|eom|>",
         "<|python_start|>",
         "<|python_end|>",
     ),

@@ -16,7 +16,6 @@ FAMILY = Family(
     special_tokens=(
         "]~!b[",
         "]~b]",
-        "[e~[",
         "<minimax:tool_call>",
         "</minimax:tool_call>",
         "<think>",

@@ -16,7 +16,6 @@ FAMILY = Family(
     stop_tokens=("</s>",),
     special_tokens=(
         "<s>",
-        "</s>",
         "[INST]",
         "[/INST]",
         "[AVAILABLE_TOOLS]",

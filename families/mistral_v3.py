@@ -12,7 +12,6 @@ FAMILY = Family(
     stop_tokens=("</s>",),
     special_tokens=(
         "<s>",
-        "</s>",
         "[INST]",
         "[/INST]",
         "[AVAILABLE_TOOLS]",

@@ -16,7 +16,6 @@ FAMILY = Family(
         "<tool_call>",
         "</tool_call>",
         "<|im_start|>",
-        "<|im_end|>",
     ),
     architectures=("NemotronHForCausalLM",),
     template_marks=("<function=example_function_name>", "truncate_history_thinking"),
@@ -28,4 +27,5 @@ FAMILY = Family(
     replay=Replay(keep="tool_loop", agentic={"truncate_history_thinking": False}),
     context_window=262144,
     reasoning_aliases=("nemotron_v3", "nemotron_3", "nemotron3", "nemotron_nano", "nano_v3"),
+    tool_aliases=("nemotron_nano", "qwen3_coder"),
 )

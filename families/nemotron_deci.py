@@ -14,14 +14,7 @@ FAMILY = Family(
     grammar="nemotron_deci",
     template_source="nvidia/Llama-3_3-Nemotron-Super-49B-v1_5, nvidia/NVIDIA-Nemotron-Nano-9B-v2",
     stop_tokens=("<|eot_id|>", "<|end_of_text|>", "<SPECIAL_12>"),
-    special_tokens=(
-        "<|start_header_id|>",
-        "<|end_header_id|>",
-        "<|eot_id|>",
-        "<SPECIAL_10>",
-        "<SPECIAL_11>",
-        "<SPECIAL_12>",
-    ),
+    special_tokens=("<|start_header_id|>", "<|end_header_id|>", "<SPECIAL_10>", "<SPECIAL_11>"),
     architectures=("DeciLMForCausalLM", "NemotronNASForCausalLM"),
     template_marks=("<TOOLCALL>",),
     thinking=ThinkingControls(

@@ -14,7 +14,6 @@ FAMILY = Family(
         "<|system|>",
         "<|user|>",
         "<|assistant|>",
-        "<|end|>",
         "<|tool|>",
         "<|/tool|>",
         "<|tool_call|>",

@@ -16,8 +16,6 @@ FAMILY = Family(
         "<tool_call>",
         "</tool_call>",
         "<|im_start|>",
-        "<|im_end|>",
-        "<|endoftext|>",
     ),
     architectures=("Qwen3ForCausalLM", "Qwen3MoeForCausalLM"),
     template_marks=("<function-name>", "<tool_call>", "enable_thinking"),
@@ -27,4 +25,5 @@ FAMILY = Family(
     replay=Replay(keep="tool_loop"),
     context_window=40960,
     reasoning_aliases=("qwen3", "qwen3_thinking"),
+    tool_aliases=("qwen3_json", "hermes", "qwen25", "qwen"),
 )

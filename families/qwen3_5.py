@@ -14,15 +14,7 @@ FAMILY = Family(
     grammar="qwen3_coder",
     template_source="Qwen/Qwen3.5-9B, Qwen/Qwen3.6-35B-A3B, Qwen/Qwen3.8-27B (Apache-2.0)",
     stop_tokens=("<|im_end|>", "<|endoftext|>"),
-    special_tokens=(
-        "<|im_start|>",
-        "<|im_end|>",
-        "<|endoftext|>",
-        "<tool_call>",
-        "</tool_call>",
-        "<think>",
-        "</think>",
-    ),
+    special_tokens=("<|im_start|>", "<tool_call>", "</tool_call>", "<think>", "</think>"),
     architectures=("Qwen3_5ForConditionalGeneration", "Qwen3_5MoeForConditionalGeneration"),
     template_marks=("<function=example_function_name>", "<think>", "enable_thinking"),
     thinking=ThinkingControls(
@@ -32,7 +24,7 @@ FAMILY = Family(
     ),
     replay=Replay(keep="tool_loop", agentic={"preserve_thinking": True}),
     context_window=262_144,
-    reasoning_aliases=("qwen3_5",),
-    tool_aliases=("qwen3_5",),
+    reasoning_aliases=("qwen3_5", "qwen3"),
+    tool_aliases=("qwen3_5", "qwen3_coder"),
     sees_images=True,
 )

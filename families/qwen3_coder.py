@@ -16,12 +16,10 @@ FAMILY = Family(
         "<tool_call>",
         "</tool_call>",
         "<|im_start|>",
-        "<|im_end|>",
-        "<|endoftext|>",
     ),
     architectures=("Qwen3MoeForCausalLM", "Qwen3NextForCausalLM"),
     template_marks=("<function=example_function_name>",),
     context_window=262144,
     reasoning_aliases=("qwen3_coder",),
-    tool_aliases=("qwen3_coder", "qwen3_xml", "qwen3", "nemotron_nano"),
+    tool_aliases=("qwen3_coder", "qwen3_xml", "qwen3"),
 )

@@ -27,6 +27,7 @@ from turns.errors import NotFoundError
 
 GROUP = "treadle.families"
 Kind = Literal["reasoning", "tools"]
+_LAST = 99  # a family's own name gives way to what other servers call by that name
 
 
 @functools.cache
@@ -113,8 +114,9 @@ def _aliases(kind: Kind) -> dict[str, list[Family]]:
     ranked: dict[str, list[tuple[int, Family]]] = {}
     for family in known().values():
         given = family.reasoning_aliases if kind == "reasoning" else family.tool_aliases
-        for rank, alias in enumerate((*given, family.name)):
+        for rank, alias in enumerate(given):
             ranked.setdefault(_plain(alias), []).append((rank, family))
+        ranked.setdefault(_plain(family.name), []).append((_LAST, family))
     return {
         alias: [family for _, family in sorted(owners, key=lambda owner: owner[0])]
         for alias, owners in ranked.items()

@@ -15,7 +15,6 @@ FAMILY = Family(
     stop_tokens=("<seed:eos>",),
     special_tokens=(
         "<seed:bos>",
-        "<seed:eos>",
         "<seed:think>",
         "</seed:think>",
         "<seed:tool_call>",

@@ -18,7 +18,6 @@ FAMILY = Family(
         "<｜tool_call_begin｜>",
         "<｜tool_call_end｜>",
         "<｜tool_sep｜>",
-        "<|EOT|>",
     ),
     architectures=("Step3VLForConditionalGeneration", "Step3TextForCausalLM"),
     template_marks=("<steptml:invoke",),

@@ -10,15 +10,7 @@ FAMILY = Family(
     grammar="qwen3_coder",
     template_source="stepfun-ai/Step-3.5-Flash (Apache-2.0)",
     stop_tokens=("<|im_end|>", "<|endoftext|>"),
-    special_tokens=(
-        "<|im_start|>",
-        "<|im_end|>",
-        "<|endoftext|>",
-        "<tool_call>",
-        "</tool_call>",
-        "<think>",
-        "</think>",
-    ),
+    special_tokens=("<|im_start|>", "<tool_call>", "</tool_call>", "<think>", "</think>"),
     architectures=("Step3p5ForCausalLM",),
     template_marks=("<function=example_function_name>", "<think>", "<|im_start|>tool_response"),
     thinking=ThinkingControls(

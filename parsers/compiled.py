@@ -32,7 +32,12 @@ class Way:
         header = header.strip()
         for pattern, route, node in self.routes:
             found = pattern.fullmatch(header)
-            if found and desk.catch(found.groupdict(""), declared=route.declared):
+            if found is None:
+                continue
+            caught = found.groupdict("")
+            if route.escaped:
+                caught = {key: _unescaped(value) for key, value in caught.items()}
+            if desk.catch(caught, declared=route.declared):
                 return node, route.do
         return None
 
@@ -126,6 +131,10 @@ class Table:
             if self._calls or not route.calls
         )
         return way
+
+
+def _unescaped(value: str) -> str:
+    return value.replace("&quot;", '"').replace("&amp;", "&")
 
 
 @lru_cache(maxsize=256)

@@ -1,22 +1,25 @@
 """What the engine may generate when a request binds it: data for structured outputs.
 
 `constraint()` turns tool choice, strict tools and output format into one xgrammar structural tag,
-spelled in the wire syntax of the grammar, so that the same parser reads the constrained output.
+spelled as the grammar spells calls, so that the same parser reads the constrained output.
 Reasoning before it stays free. The result holds the fields of vLLM's `StructuredOutputsParams`;
 None leaves the engine free.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
-from msgspec import Struct
 
+from parsers.grammar import Grammar
+from parsers.wires import Wire, wire
 from turns.turn import OutputFormat, Tool, ToolChoice
 
 Format = dict[str, Any]
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
+WHITE: Format = {"type": "regex", "pattern": "[ \\n]{0,3}"}
+"""Where templates put newlines, more or fewer: the model writes those it is used to."""
 CUSTOM: dict[str, Any] = {
     "type": "object",
     "properties": {"input": {"type": "string"}},
@@ -24,57 +27,28 @@ CUSTOM: dict[str, Any] = {
 }
 
 
-class Wire(Struct, frozen=True):
-    """How a wire syntax spells calls, text and thoughts.
-
-    A call is `begin` (`{name}` stands for the tool), its arguments, `end`; where the syntax
-    numbers its calls, a number and `numbered` follow `begin`. The arguments are in `style`, a
-    content style of xgrammar, or, where it has none, one `parameter` element (begin with `{key}`,
-    end) each. Calls stand between `opener` and `closer`, `between` them, after `lead`.
-
-    `trigger` is how a call or its section starts. Free text may not hold it when calls are
-    forbidden, unless the syntax is `bare` JSON. `text` are the marks around visible text, which
-    stands before calls (`first`) or in their place (`instead`). `last` ends the whole message.
-    """
-
-    begin: str
-    end: str
-    trigger: str
-    style: str = "json"
-    parameter: tuple[str, str] = ("", "")
-    numbered: str = ""
-    opener: str = ""
-    closer: str = ""
-    between: str = ""
-    lead: str = ""
-    bare: bool = False
-    text: tuple[str, str] = ("", "")
-    text_stands: Literal["free", "first", "instead"] = "free"
-    thoughts: tuple[str, str] = ("", "")
-    after_thoughts: str = ""
-    last: str = ""
-
-
 def constraint(
-    wire: Wire,
+    grammar: Grammar,
     tools: tuple[Tool, ...],
     choice: ToolChoice,
     output: OutputFormat,
     *,
-    in_thoughts: bool = False,
+    tail: str,
 ) -> dict[str, Any] | None:
     """The structured output that the request asks for; None when it asks for none.
 
-    `in_thoughts`: the prompt ends inside a thought, so that its closer comes first. Tools are named
-    as the model sees them; a custom tool is a function of one string there.
+    `tail` is the end of the rendered prompt: behind an open thought its closer comes first. Tools
+    are named as the model sees them; a custom tool is a function of one string there. A grammar
+    that knows no calls is bound by the output format only.
     """
-    offered = tools
+    spelled = wire(grammar, tail)
+    offered = tools if spelled.begin else ()
     if choice.mode == "named":
-        offered = tuple(tool for tool in tools if tool.name == choice.name)
-    wanted = _wanted(wire, offered, choice, output)
+        offered = tuple(tool for tool in offered if tool.name == choice.name)
+    wanted = _wanted(spelled, offered, choice, output)
     if wanted is None:
         return None
-    parts = [*_thoughts(wire, in_thoughts=in_thoughts), *wanted, *_const(wire.last)]
+    parts = [*_thoughts(spelled), *wanted, *_const(spelled.last)]
     tag = {"type": "structural_tag", "format": _sequence(parts)}
     return {"structural_tag": msgspec.json.encode(tag).decode()}
 
@@ -118,7 +92,8 @@ def _free(wire: Wire, tools: tuple[Tool, ...], calls: list[Format], *, once: boo
 
 def _calls(wire: Wire, tools: tuple[Tool, ...], *, once: bool) -> list[Format]:
     several = _several(wire, [_call(wire, tool) for tool in tools], once=once)
-    return [*_const(wire.lead + wire.opener), several, *_const(wire.closer)]
+    white = [] if wire.text[0] else [WHITE]
+    return [*white, *_const(wire.opener), several, *_const(wire.closer)]
 
 
 def _several(wire: Wire, tags: list[Format], *, once: bool) -> Format:
@@ -142,7 +117,7 @@ def _call(wire: Wire, tool: Tool) -> Format:
 def _arguments(wire: Wire, schema: dict[str, Any]) -> Format:
     begin, end = wire.parameter
     if not end:
-        style = {} if wire.style == "json" else {"style": wire.style}
+        style = {"style": wire.style} if wire.style else {}
         return {"type": "json_schema", "json_schema": schema or ANY_OBJECT, **style}
     required = schema.get("required", ())
     elements = []
@@ -167,7 +142,8 @@ def _answer(wire: Wire, output: OutputFormat) -> list[Format] | None:
     if output.kind == "text":
         return None
     schema = output.schema if output.kind == "json_schema" else None
-    return _text(wire, {"type": "json_schema", "json_schema": schema or ANY_OBJECT})
+    white = [WHITE] if wire.thoughts[1] and not wire.text[0] else []
+    return [*white, *_text(wire, {"type": "json_schema", "json_schema": schema or ANY_OBJECT})]
 
 
 def _text(wire: Wire, inside: Format) -> list[Format]:
@@ -175,12 +151,13 @@ def _text(wire: Wire, inside: Format) -> list[Format]:
     return [_tag(begin, end, inside)] if end else [*_const(begin), inside]
 
 
-def _thoughts(wire: Wire, *, in_thoughts: bool) -> list[Format]:
-    begin, end = wire.thoughts
+def _thoughts(wire: Wire) -> list[Format]:
+    begin, end, after = wire.thoughts
     if not end:
         return []
-    block = [_tag("" if in_thoughts else begin, end, _any()), *_const(wire.after_thoughts)]
-    return block if in_thoughts else [{"type": "optional", "content": _sequence(block)}]
+    white = [WHITE] if begin[:1].isspace() else []
+    block = [*white, _tag(begin.lstrip(), end, _any()), *_const(after.strip())]
+    return [{"type": "optional", "content": _sequence(block)}] if begin else block
 
 
 def _any(excludes: list[str] | None = None) -> Format:

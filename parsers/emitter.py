@@ -95,7 +95,7 @@ class Emitter:
         ):
             self._parts.append(text)  # the common case: inside a block, nothing to hold
             return
-        if self._stop is not None and (self.visible or not text.isspace()):
+        if self._stop is not None:
             text = self._watched(text, self._stop)
         self._span(Block.TEXT, text)
 
@@ -172,7 +172,14 @@ class Emitter:
         self._edge = True
 
     def _watched(self, text: str, stop: StopStrings) -> str:
-        return stop.feed(text) if stop.matched is None else ""
+        """Text that the stop strings let pass. Blanks before the first character do not count."""
+        if stop.matched is not None:
+            return ""
+        if self.blank:
+            body = text.lstrip(_WHITE)
+            self._span(Block.TEXT, text[: len(text) - len(body)])
+            text = body
+        return stop.feed(text) if text else ""
 
     def _span(self, block: Block, text: str) -> None:
         if self.block is not block:

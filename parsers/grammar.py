@@ -34,6 +34,7 @@ class Route(Struct, frozen=True, cache_hash=True):
 
     Named groups are caught: `name`, `id`, `key`, `kind`. `declared`: only for a name (or key)
     that the turn's tools declare. `calls`: struck out when the turn must not call tools.
+    `escaped`: what is caught stands in an attribute, which escapes `&` and quotes.
     """
 
     pattern: str
@@ -41,6 +42,7 @@ class Route(Struct, frozen=True, cache_hash=True):
     do: tuple[Action, ...] = ()
     declared: bool = False
     calls: bool = False
+    escaped: bool = False
 
 
 class Go(Struct, frozen=True, cache_hash=True):
@@ -99,7 +101,8 @@ class Reasoning(Struct, frozen=True, cache_hash=True):
     draft: it becomes a call only if the output ends right after it. `first`: reasoning opens only
     where the text is still blank. `aside`: marks around visible text, which are dropped.
     `unknown`: where an output begins whose prompt is not known (an empty tail).
-    `spelling`: what is written before and after the text.
+    `spelling`: what is written before and after a thought; `text`: around visible text; `last`:
+    at the end of the message.
     """
 
     openers: tuple[str, ...]
@@ -109,15 +112,18 @@ class Reasoning(Struct, frozen=True, cache_hash=True):
     first: bool = False
     unknown: Literal["text", "reasoning"] = "text"
     spelling: tuple[str, str] = ("", "")
+    text: tuple[str, str] = ("", "")
+    last: str = ""
 
 
 class Spelling(Struct, frozen=True, cache_hash=True):
     """How calls are written, as str.format templates.
 
     `call` takes name, name_json, id, index, and as its body `arguments` (the JSON text) or
-    `parameters`: one `parameter` (key, key_json, value) each; `other` is for values that are no
-    strings, where the syntax tells them apart. Calls that follow one another stand between
-    `opener` and `closer`, `between` them. `glue` stands between calls and anything else.
+    `parameters`: one `parameter` (key, key_json, value, and kind, its JSON type) each; `other` is
+    for values that are no strings, where the syntax tells them apart. Calls that follow one another
+    stand between `opener` and `closer`, `between` them. `glue` stands between calls and anything
+    else. `style` is the name under which xgrammar knows the way that `parameters` are written.
     """
 
     call: str
@@ -127,6 +133,7 @@ class Spelling(Struct, frozen=True, cache_hash=True):
     between: str = ""
     closer: str = ""
     glue: str = "\n"
+    style: str = ""
 
 
 class Calls(Struct, frozen=True, cache_hash=True):
@@ -147,7 +154,7 @@ class Grammar(Struct, frozen=True, cache_hash=True):
     `tails`: ends of a prompt (whitespace aside) and the state that the output then begins in;
     `start` is where it begins when nothing is known of the prompt.
     `whole`: reasoning and calls are one syntax that cannot be taken apart. `text`: what is written
-    before and after visible text.
+    before and after visible text, `last` at the end of the message.
     """
 
     states: States
@@ -156,6 +163,7 @@ class Grammar(Struct, frozen=True, cache_hash=True):
     start: str = "text"
     whole: bool = False
     text: tuple[str, str] = ("", "")
+    last: str = ""
     reasoning: Reasoning | None = None
     calls: Calls | None = None
 
@@ -192,6 +200,8 @@ def combine(
         special=special,
         tails=tails,
         start=reasoning.unknown if reasoning else "text",
+        text=reasoning.text if reasoning else ("", ""),
+        last=reasoning.last if reasoning else "",
         reasoning=reasoning,
         calls=calls,
     )

@@ -17,6 +17,15 @@ from parsers.json_text import quoted
 from turns.blocks import Reasoning, Text, ToolCall
 
 Written = Reasoning | Text | ToolCall
+_KINDS = {
+    str: "string",
+    int: "number",
+    float: "number",
+    bool: "boolean",
+    type(None): "null",
+    dict: "object",
+    list: "array",
+}
 
 
 def write(grammar: Grammar, blocks: Iterable[Written], *, tail: str = "") -> str:
@@ -81,7 +90,11 @@ def _call(spelling: Spelling, call: ToolCall, index: int) -> str:
 
 def _parameter(spelling: Spelling, key: str, raw: bytes) -> str:
     value = msgspec.json.decode(raw)
-    if isinstance(value, str):
-        return spelling.parameter.format(key=key, key_json=quoted(key), value=value)
-    template = spelling.other or spelling.parameter
-    return template.format(key=key, key_json=quoted(key), value=raw.decode())
+    plain = isinstance(value, str)
+    template = spelling.parameter if plain else spelling.other or spelling.parameter
+    return template.format(
+        key=key,
+        key_json=quoted(key),
+        kind=_KINDS[type(value)],
+        value=value if plain else raw.decode(),
+    )

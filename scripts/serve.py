@@ -54,6 +54,8 @@ def announce(url: str, server: subprocess.Popen[bytes]) -> None:
     began = time.monotonic()
     while server.poll() is None and time.monotonic() - began < READY_WITHIN_S:
         try:
+            # Health waits for an engine of each model; the list of models does not.
+            urllib.request.urlopen(f"{url}/health", timeout=5).close()
             with urllib.request.urlopen(f"{url}/v1/models", timeout=5) as answer:
                 models = [model["id"] for model in yaml.safe_load(answer.read())["data"]]
         except (OSError, urllib.error.URLError, KeyError, TypeError, yaml.YAMLError):

@@ -30,6 +30,7 @@ _BETWEEN = Go("between")
 _ENDS: On = ((END, _BETWEEN), (CALL, _BETWEEN), (RETURN, _BETWEEN), (START, Go("role")))
 _CERTAIN: On = (*_ENDS, (CHANNEL, Go("channel")))
 _INSIDE: On = (*_ENDS, (CHANNEL, Go("perhaps")))
+_NEVER = Go(routes=(Route(r"(?!)", "text"),))
 
 HARMONY = Grammar(
     states=(
@@ -43,7 +44,15 @@ HARMONY = Grammar(
             State("header", on=((CHANNEL, _ROLE), (MESSAGE, _HEADER)), barred="\n", tentative=True),
         ),
         ("channel", State("header", on=((MESSAGE, _HEADER), *_CERTAIN))),
-        ("perhaps", State("header", on=((MESSAGE, _KNOWN),), barred="\n", tentative=True)),
+        (
+            "perhaps",
+            State(
+                "header",
+                on=((MESSAGE, _KNOWN), *((mark, _NEVER) for mark, _ in _CERTAIN)),
+                barred="\n",
+                tentative=True,
+            ),
+        ),
         ("called", State("header", on=((MESSAGE, Go("arguments", do=("call",))), *_CERTAIN))),
         (
             "arguments",

@@ -102,7 +102,7 @@ def _ended(inside: On) -> On:
     return tuple((mark, Go(go.to, do=("end_value", *go.do))) for mark, go in inside)
 
 
-def spelled(marks: Marks, *, glue: str, kinds: bool = False) -> Spelling:
+def spelled(marks: Marks, *, glue: str, style: str = "", kinds: bool = False) -> Spelling:
     """How such calls are written; `kinds`: each value says whether it is a string."""
     one = f'{marks.parameter} name="{{key}}"%s>{{value}}{marks.parameter_end}\n'
     return Spelling(
@@ -113,6 +113,7 @@ def spelled(marks: Marks, *, glue: str, kinds: bool = False) -> Spelling:
         opener=marks.section + "\n",
         closer=marks.section_end,
         glue=glue,
+        style=style,
     )
 
 
@@ -128,7 +129,8 @@ def dsml(word: str, space: str = "") -> Calls:
         parameter_end=f"</{token}parameter>",
         tokens=True,
     )
-    return invokes(marks, spelling=spelled(marks, glue="\n\n", kinds=True))
+    style = "deepseek_v4_1_xml" if space else "deepseek_xml"
+    return invokes(marks, spelling=spelled(marks, glue="\n\n", style=style, kinds=True))
 
 
 _MINIMAX = Marks(
@@ -139,7 +141,7 @@ _MINIMAX = Marks(
     parameter="<parameter",
     parameter_end="</parameter>",
 )
-MINIMAX = invokes(_MINIMAX, spelling=spelled(_MINIMAX, glue="\n"))
+MINIMAX = invokes(_MINIMAX, spelling=spelled(_MINIMAX, glue="\n", style="minimax_xml"))
 
 _STEP = Marks(
     section="<｜tool_calls_begin｜>",

@@ -12,9 +12,9 @@ from parsers.grammars.think_variants import GRANITE
 _ITEM = '{{"name": {name_json}, "arguments": {arguments}}}'
 
 
-def arrays(*openers: str, closer: str = "") -> Calls:
-    """Calls in an array that begins behind any of the openers; a closer is swallowed."""
-    ends: On = ((closer, Go("array_closed")),) if closer else ()
+def arrays(*openers: str, closer: str, closed: bool = False) -> Calls:
+    """Calls in an array behind any of the openers. A closer is swallowed; `closed`: it is due."""
+    ends: On = ((closer, Go("array_closed")),)
     again: On = (*ends, *((opener, Go("array_opened")) for opener in openers))
     opens: On = tuple((opener, Go("array_opened")) for opener in openers)
     items: On = (("[", Go("array", keep=True)), ("{", Go("rows", keep=True)))
@@ -28,11 +28,16 @@ def arrays(*openers: str, closer: str = "") -> Calls:
             ("array_closed", State("space", on=again, otherwise="text")),
             ("cut", State("skip", on=again)),
         ),
-        spelling=Spelling(call=_ITEM, opener=openers[0] + "[", between=", ", closer="]" + closer),
+        spelling=Spelling(
+            call=_ITEM,
+            opener=openers[0] + "[",
+            between=", ",
+            closer="]" + (closer if closed else ""),
+        ),
     )
 
 
-NEMOTRON = arrays("<TOOLCALL>", closer="</TOOLCALL>")
+NEMOTRON = arrays("<TOOLCALL>", closer="</TOOLCALL>", closed=True)
 # Granite 3.1 writes its tag as plain text, 3.0 with the pipes of a special token.
 GRANITE_ARRAY = arrays("<|tool_call|>", "<tool_call>", closer="</tool_call>")
 PHI = arrays("functools", "<|tool_call|>", closer="<|/tool_call|>")

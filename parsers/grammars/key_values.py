@@ -85,6 +85,7 @@ def pairs(newline: str) -> Calls:
             parameter=f"{KEY}{{key}}{KEY_END}{newline}{VALUE}{{value}}{VALUE_END}{newline}",
             between=newline,
             glue=newline,
+            style="glm_xml",
         ),
     )
 

@@ -131,6 +131,7 @@ XML_PARAMETERS = Calls(
         call="<tool_call>\n<function={name}>\n{parameters}</function>\n</tool_call>",
         parameter="<parameter={key}>\n{value}\n</parameter>\n",
         between="\n",
+        style="qwen_xml",
     ),
 )
 

@@ -44,7 +44,10 @@ XTML = Calls(
             "call",
             State(
                 "header",
-                on=((SEP, Go(routes=(Route(_NAMED, "call_body", do=("call",)),))), *_END),
+                on=(
+                    (SEP, Go(routes=(Route(_NAMED, "call_body", do=("call",), escaped=True),))),
+                    *_END,
+                ),
                 otherwise="tools",
             ),
         ),
@@ -53,7 +56,10 @@ XTML = Calls(
             "argument",
             State(
                 "header",
-                on=((SEP, Go(routes=(Route(_KEYED, "value", do=("key",)),))), *_INSIDE[2:]),
+                on=(
+                    (SEP, Go(routes=(Route(_KEYED, "value", do=("key",), escaped=True),))),
+                    *_INSIDE[2:],
+                ),
                 otherwise="call_body",
             ),
         ),
@@ -86,11 +92,11 @@ XTML = Calls(
     ),
     spelling=Spelling(
         call=f'{_CALL} tool="{{name}}" index="{{index}}"{SEP}{{parameters}}{closed("call")}',
-        parameter=f'{_ARGUMENT} key="{{key}}" type="string"{SEP}{{value}}{closed("argument")}',
-        other=f'{_ARGUMENT} key="{{key}}" type="object"{SEP}{{value}}{closed("argument")}',
+        parameter=f'{_ARGUMENT} key="{{key}}" type="{{kind}}"{SEP}{{value}}{closed("argument")}',
         opener=opened("tools"),
         closer=closed("tools"),
         glue="",
+        style="kimi_k3_xml",
     ),
 )
 XTML_THINK = Reasoning(
@@ -100,6 +106,8 @@ XTML_THINK = Reasoning(
     ended_by_calls=True,
     unknown="reasoning",
     spelling=(opened("think"), closed("think")),
+    text=(opened("response"), closed("response")),
+    last=closed("message"),
 )
 
 GRAMMARS = {"kimi_k3": combine(XTML_THINK, XTML)}

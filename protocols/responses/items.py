@@ -146,7 +146,7 @@ class Items:
         call_id = item.call_id or item.id or ""
         flat = self._declared.flat(namespace, name)
         self._names[call_id] = flat
-        made = ToolCall(call_id, flat, arguments, "custom" if custom else "function", namespace)
+        made = ToolCall(call_id, flat, arguments, "custom" if custom else "function")
         self._assistant.append(made)
 
     def output(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:

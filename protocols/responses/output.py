@@ -116,7 +116,7 @@ class Output:
             "status": status,
             "call_id": ids.call(call.id, self._id, nth),
         }
-        return item | self._said(item["type"], call, shape)
+        return item | self._said(item["type"], call, shape, cut=status != "completed")
 
     def dispatched(self, call: ToolCall, nth: int) -> Item:
         """A complete call for the dispatch side channel, under the name the client knows."""
@@ -132,13 +132,14 @@ class Output:
             made["namespace"] = namespace
         return made
 
-    def _said(self, kind: str, call: ToolCall, shape: dict[str, str]) -> Item:
+    def _said(self, kind: str, call: ToolCall, shape: dict[str, str], *, cut: bool) -> Item:
         named: Item = {"name": shape.get("name") or call.name}
         if namespace := shape.get("namespace"):
             named["namespace"] = namespace
         match kind:
             case "custom_tool_call":
-                return named | {"input": freeform.input_of(call.arguments)}
+                read = freeform.input_so_far if cut else freeform.input_of
+                return named | {"input": read(call.arguments)}
             case "tool_search_call":
                 return {"execution": "client", "arguments": _object(call.arguments)}
             case "local_shell_call":

@@ -8,6 +8,7 @@ replaying the whole history are the same by construction. `instructions` are nev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -61,6 +62,24 @@ def not_found(response_id: str) -> NotFoundError:
     )
 
 
+def compactable(body: bytes) -> bytes:
+    """A `POST /v1/responses/compact` body as a request that asks for its own summary, whole."""
+    fields = bodies.part(surrogates.mend(body), _fields, "")
+    items = [*input_items(body, ""), b'{"type":"compaction_trigger"}']
+    whole = msgspec.Raw(b"[" + b",".join(items) + b"]")
+    return msgspec.json.encode(fields | {"input": whole, "stream": False, "store": False})
+
+
+def compacted(body: bytes, response: bytes, turn_id: str) -> bytes:
+    """Its answer: the user's own messages as they were, then the summary in place of all else."""
+    read = msgspec.json.decode(response, type=dict[str, msgspec.Raw])
+    kept = [item for item in input_items(body, turn_id) if _role(item) == "user"]
+    output = msgspec.Raw(b"[" + b",".join([*kept, *output_items(response)]) + b"]")
+    names = ("id", "created_at", "usage")
+    answer: dict[str, Any] = {"object": "response.compaction", "output": output}
+    return msgspec.json.encode(answer | {name: read[name] for name in names})
+
+
 def deleted(response_id: str) -> bytes:
     """The body of `DELETE /v1/responses/{id}`."""
     return sse.dumps({"id": response_id, "object": "response", "deleted": True})
@@ -93,6 +112,12 @@ def listing(items: Sequence[bytes], query: Mapping[str, str]) -> bytes:
         "has_more": len(read) > limit,
     }
     return sse.dumps(body)
+
+
+def _role(item: bytes) -> Any:
+    """The role of a message, None of any other item."""
+    read = msgspec.json.decode(item)
+    return read.get("role") if read.get("type", "message") == "message" else None
 
 
 def _limit(given: str | None) -> int:

@@ -1,15 +1,18 @@
 """The recorded outputs of `canitoolcall` (Apache-2.0): 469 of nine families, from PyPI.
 
-Each is parsed whole and under several cuts, as plain text and, where no text merely spells a
-marker, as control tokens; the package's own checks judge all of it. What text alone cannot say is
-parsed with the ids that the package recorded: only they tell a marker from its spelling.
+Each is parsed as control tokens and text, the way an engine hands it over, whole and unit by unit;
+and as plain text under several cuts where text can tell a marker from its spelling. The package's
+own checks judge all of it.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterator
+from functools import cache
+from typing import Any
 
 from canitoolcall.checks import run_checks
 from canitoolcall.fixtures import Fixture, load_fixtures
@@ -47,11 +50,13 @@ FAMILIES = {
     "Qwen/Qwen3-": "qwen3",
     "Qwen/Qwen3.": "qwen3_5",
 }
-SPELLS_MARKERS = ("marker-in-arguments", "x-marker-in-reasoning", "x-control-token-vs-text")
+ONLY_TOKENS_TELL = {"kimi/k3-control-marker-text-in-value"}
+"""Outputs whose text alone is ambiguous: a value holds, as text, the very mark that ends values."""
 
 
-def fixtures() -> list[Fixture]:
-    return list(load_fixtures())
+@cache
+def fixtures() -> tuple[Fixture, ...]:
+    return tuple(load_fixtures())
 
 
 def name_of(fixture: Fixture) -> str:
@@ -62,24 +67,17 @@ def name_of(fixture: Fixture) -> str:
 
 def verdict(fixture: Fixture) -> list[CheckResult]:
     """All checks of the package over all our parses of this output."""
-    streams = dict(_streams(fixture))
-    whole = streams.pop("whole")
+    special = tuple(sorted(family_for(fixture).markers, key=len, reverse=True))
+    units = _units(fixture, special)
+    whole = _parse(fixture, [units], special)
+    streams = {"tokens": _parse(fixture, [[unit] for unit in units], special)}
+    if fixture.id not in ONLY_TOKENS_TELL:
+        for name, parts in _cuts(fixture.raw_output):
+            streams[name] = _parse(fixture, [[Piece(part)] for part in parts], ())
     return run_checks(fixture, family_for(fixture), Observation(nonstream=whole, streams=streams))
 
 
-def _streams(fixture: Fixture) -> Iterator[tuple[str, ParseResult]]:
-    special = sorted(family_for(fixture).markers, key=len, reverse=True)
-    text = fixture.raw_output
-    for name, cut in _cuts(text).items():
-        yield name, _parse(fixture, [[Piece(part)] for part in cut])
-    if not set(SPELLS_MARKERS) & set(fixture.tags):
-        pattern = "|".join(map(re.escape, special))
-        units = [part for part in re.split(f"({pattern})", text) if part]
-        frames = [[Piece(unit, special=unit in special)] for unit in units]
-        yield "tokens", _parse(fixture, frames, special=tuple(special))
-
-
-def _cuts(text: str) -> dict[str, list[str]]:
+def _cuts(text: str) -> Iterator[tuple[str, list[str]]]:
     dice = random.Random(1)
     uneven: list[str] = []
     at = 0
@@ -87,23 +85,49 @@ def _cuts(text: str) -> dict[str, list[str]]:
         step = dice.randint(1, 24)
         uneven.append(text[at : at + step])
         at += step
-    halves = [text[: len(text) // 2], text[len(text) // 2 :]]
-    return {"whole": [text], "halves": halves, "uneven": uneven, "rand:1:1": list(text)}
+    yield "text", [text]
+    yield "halves", [text[: len(text) // 2], text[len(text) // 2 :]]
+    yield "uneven", uneven
+    yield "letters", list(text)
 
 
-def _parse(
-    fixture: Fixture, frames: list[list[Piece]], *, special: tuple[str, ...] = ()
-) -> ParseResult:
+def _units(fixture: Fixture, special: tuple[str, ...]) -> list[Piece]:
+    """The output as control tokens and text. What a value or a thought spells is text."""
+    text = fixture.raw_output
+    quoted = [spelled for spelled in _spelled(fixture) if any(mark in spelled for mark in special)]
+    pattern = "|".join(map(re.escape, sorted(quoted, key=len, reverse=True) + list(special)))
+    parts = [part for part in re.split(f"({pattern})", text) if part] if pattern else [text]
+    return [Piece(part, special=part in special) for part in parts]
+
+
+def _spelled(fixture: Fixture) -> Iterator[str]:
+    expected = fixture.expected
+    if expected is not None:
+        yield expected.reasoning_content or ""
+        for call in expected.tool_calls:
+            yield from _strings(call.arguments)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+            yield json.dumps(value, ensure_ascii=False)[1:-1]
+        case dict():
+            for each in value.values():
+                yield from _strings(each)
+        case list():
+            for each in value:
+                yield from _strings(each)
+
+
+def _parse(fixture: Fixture, frames: list[list[Piece]], special: tuple[str, ...]) -> ParseResult:
     family = registry.get(name_of(fixture))
+    given = [each["function"] for each in fixture.tools]
     parser = TurnParser(
         grammars.get(family.grammar, special=special),
         mint=lambda index, _: f"call_{index}",
-        tools=tuple(
-            Tool(
-                each["function"]["name"], parameters=dict(each["function"].get("parameters") or {})
-            )
-            for each in fixture.tools
-        ),
+        tools=tuple(Tool(f["name"], parameters=dict(f.get("parameters") or {})) for f in given),
         tail=_tail(fixture),
         ids=bool(special),
     )

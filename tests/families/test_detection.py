@@ -84,7 +84,7 @@ def test_an_unsure_answer_names_the_candidates() -> None:
 
 
 def test_a_template_that_nobody_knows_names_all_families() -> None:
-    with pytest.raises(detection.UnsureFamilyError, match="known are: .*qwen3_coder"):
+    with pytest.raises(detection.UnsureFamilyError, match=r"known are: .*qwen3_coder"):
         detection.recognise([], "{{ messages }}")
 
 

@@ -40,10 +40,39 @@ def test_there_are_at_least_24_families() -> None:
     assert len(FILES) >= 24
 
 
-def test_no_parser_name_of_another_server_means_two_families() -> None:
-    for kind in ("reasoning_aliases", "tool_aliases"):
-        given = [alias for family in registry.known().values() for alias in getattr(family, kind)]
-        assert len(given) == len(set(given)), kind
+@pytest.mark.parametrize("kind", ["reasoning_aliases", "tool_aliases"])
+def test_a_parser_name_is_the_first_choice_of_one_family_only(kind: str) -> None:
+    given = [getattr(family, kind) for family in registry.known().values()]
+    first = [aliases[0] for aliases in given if aliases]
+    assert len(first) == len(set(first))
+
+
+@pytest.mark.parametrize("family", registry.known().values(), ids=lambda family: family.name)
+def test_stop_tokens_are_apart_from_the_tokens_that_an_output_may_hold(family: Family) -> None:
+    assert not set(family.stop_tokens) & set(family.special_tokens)
+
+
+# Pairs that the makers of these models recommend for other servers.
+PAIRS = {
+    ("qwen3", "hermes"): "qwen3",
+    ("qwen3", "qwen3_coder"): "qwen3_5",
+    ("nemotron_v3", "qwen3_coder"): "nemotron3",
+    ("deepseek_r1", "deepseek_v3"): "deepseek_r1",
+    ("deepseek_v3", "deepseek_v31"): "deepseek_v3_1",
+    ("deepseek_v3", "deepseek_v32"): "deepseek_v3_2",
+    ("glm45", "glm47"): "glm47",
+    ("kimi_k2", "kimi_k2"): "kimi_k2",
+    ("openai_gptoss", "openai"): "gpt_oss",
+}
+
+
+@pytest.mark.parametrize(
+    ("pair", "name"),
+    PAIRS.items(),
+    ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_known_pair_is_the_family_it_is_made_for(pair: tuple[str, str], name: str) -> None:
+    assert registry.choose(*pair).name == name
 
 
 def test_two_families_of_one_name_are_refused() -> None:
@@ -77,9 +106,9 @@ REASONING = {
     "seed_oss": "seed_oss", "step3": "step3", "step3p5": "step3p5",
 }  # fmt: skip
 TOOLS = {
-    "hermes": "hermes", "qwen25": "hermes", "qwen": "hermes", "qwen3_json": "hermes",
+    "hermes": "hermes", "qwen25": "hermes", "qwen": "hermes", "qwen3_json": "qwen3",
     "qwen3_coder": "qwen3_coder", "qwen3_xml": "qwen3_coder", "qwen3": "qwen3_coder",
-    "nemotron_nano": "qwen3_coder",
+    "nemotron_nano": "nemotron3",
     "nemotron_deci": "nemotron_deci",
     "deepseek_v3": "deepseek_v3", "deepseekv3": "deepseek_v3",
     "deepseek_v31": "deepseek_v3_1", "deepseekv31": "deepseek_v3_1", "deepseek_v3_1": "deepseek_v3_1",

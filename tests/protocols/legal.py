@@ -29,7 +29,9 @@ SPICE = ["</think>", '"', "\\", "\n", "  ", "\r\n", "\u2028", "\x85", "é", "�
 TEXTS = st.one_of(st.text(CHARACTERS, min_size=1, max_size=8), st.sampled_from(SPICE))
 KEYS = st.sampled_from(["input", "place", "a b", "é"])
 VALUES = st.one_of(TEXTS, st.integers(), st.none(), st.booleans(), st.lists(TEXTS, max_size=2))
-NAMES = st.sampled_from(["forecast", "apply_patch", "local_shell", "tool_search", "undeclared"])
+NAMES = st.sampled_from(
+    ["forecast", "weather__forecast", "apply_patch", "local_shell", "tool_search", "undeclared"]
+)
 OPENERS = st.builds(TurnStarted, st.integers(1, 10**6), st.just(0))
 
 

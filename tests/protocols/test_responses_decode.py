@@ -177,7 +177,7 @@ def test_namespaces_are_flattened_and_known_by_the_way_back() -> None:
         "name": "read",
         "namespace": "files",
     }
-    assert turn.echo["ignored"] == ["tools:web_search"]
+    assert turn.echo["ignored"] == ["tools.2:web_search"]
     names = [block.name for block in turn.messages[0].blocks]
     assert names == ["files__read", "read"]
 
@@ -194,18 +194,36 @@ def test_found_tools_are_shown_where_they_were_found() -> None:
     )
     assert [(tool.name, tool.deferred) for tool in turn.tools] == [
         ("tool_search", False),
-        ("read", True),
+        ("files__read", True),
     ]
     assert turn.messages[-1].blocks == (
-        ToolResult("c", (ToolReference("read"),), name="tool_search"),
+        ToolResult("c", (ToolReference("files__read"),), name="tool_search"),
     )
 
 
 def test_additional_tools_at_the_head_are_ordinary() -> None:
     added = {"type": "additional_tools", "role": "developer", "tools": [FILES]}
     turn = apis.decode("responses", tools=[], input=[added, {"role": "user", "content": "go"}])
-    assert [(tool.name, tool.deferred) for tool in turn.tools] == [("read", False)]
+    assert [(tool.name, tool.deferred) for tool in turn.tools] == [("files__read", False)]
     assert turn.messages == (Message("user", (Text("go"),)),)
+
+
+def test_the_default_namespace_leaves_bare_names() -> None:
+    plain = {
+        "type": "namespace",
+        "name": "functions",
+        "tools": [MEMBER, {"type": "custom", "name": "exec"}],
+    }
+    turn = apis.decode("responses", tools=[plain, {"type": "function", "name": "wait"}])
+    assert [tool.name for tool in turn.tools] == ["read", "exec", "wait"]
+    assert turn.echo["shapes"]["exec"] == {
+        "item": "custom_tool_call",
+        "name": "exec",
+        "namespace": "functions",
+    }
+    # A plain tool that came first keeps the name; the member falls back on its namespace.
+    turn = apis.decode("responses", tools=[{"type": "function", "name": "read"}, plain])
+    assert [tool.name for tool in turn.tools] == ["read", "functions__read", "exec"]
 
 
 def test_a_custom_tool_is_a_function_of_one_string() -> None:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 
 from protocols.registry import APIS
-from protocols.responses import compaction, stored
+from protocols.responses import compaction, socket, stored
 from tests.protocols import apis, legal
 from turns.blocks import Message, Opaque, Text
 from turns.errors import InvalidRequestError
+from turns.events import TextDelta, TextEnded, TurnEnded, TurnStarted, Usage
 from turns.reply import fold
 from turns.turn import Turn
 
@@ -116,3 +117,56 @@ def test_a_summary_stands_for_what_it_sums_up() -> None:
 def test_a_trigger_asks_the_model_last() -> None:
     messages = read(body(**TRIGGERED)).messages
     assert messages[-1] == Message("user", (Text(compaction.PROMPT),))
+
+
+def test_a_compacted_conversation_keeps_the_users_words() -> None:
+    sent = body(
+        input=[
+            {"role": "developer", "content": "rules"},
+            {"role": "user", "content": "fix it"},
+            {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": "x"},
+        ],
+        stream=True,
+    )
+    turn = read(stored.compactable(sent))
+    assert (turn.stream, turn.store, turn.echo["compact"]) == (False, False, True)
+    events = [TurnStarted(9), TextDelta("done so far"), TextEnded(), TurnEnded("end", Usage(9))]
+    whole = apis.encoder("responses", turn).whole(fold(events))[1]
+    answer = json.loads(stored.compacted(sent, whole, "turn_1"))
+    assert answer["object"] == "response.compaction"
+    assert [item.get("role", item.get("type")) for item in answer["output"]] == [
+        "user",
+        "compaction",
+    ]
+    assert read(body(input=answer["output"])).messages == (
+        Message("user", (Text("fix it"),)),
+        Message("user", (Text(compaction.HEAD + "done so far"),)),
+    )
+
+
+@MODEST
+@given(events=legal.sequences())
+def test_frames_are_the_events_of_the_stream(events: list[Any]) -> None:
+    raw = apis.stream("responses", events)
+    assert [json.loads(frame) for frame in socket.frames(raw)] == [e for _, e in apis.parse(raw)]
+
+
+def test_a_warm_up_begins_and_completes_with_no_output() -> None:
+    turn = apis.decode("responses", type="response.create", generate=False)
+    assert turn.echo["generate"] is False
+    frames = [json.loads(frame) for frame in socket.warmed(apis.encoder("responses", turn), 12)]
+    assert [frame["type"].split(".")[1] for frame in frames] == [
+        "created",
+        "in_progress",
+        "completed",
+    ]
+    assert frames[-1]["response"]["output"] == []
+    assert frames[-1]["response"]["usage"]["input_tokens"] == 12
+
+
+def test_an_error_on_a_socket_is_a_frame() -> None:
+    frame = json.loads(socket.error_frame(stored.not_found("resp_9")))
+    assert (frame["type"], frame["status"]) == ("error", 404)
+    assert frame["error"]["code"] == "previous_response_not_found"
+    assert "response.create" in socket.unknown_frame("ping").message

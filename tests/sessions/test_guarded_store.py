@@ -142,6 +142,7 @@ async def test_turns_in_full_flight_survive_a_kill(rig: Rig) -> None:
 
     async with asyncio.timeout(60):
         await asyncio.gather(*(turn(number) for number in range(300)))
+        assert await rig.store.session("o", "s1") is None
     assert rig.store.away
     assert rig.tap.troubles
 
@@ -164,6 +165,27 @@ async def test_late_answers_among_others_open_nothing() -> None:
         assert not store.away
         assert await store.session("o", "s") is None
         assert store.away
+    await store.close()
+
+
+async def test_only_a_ping_that_answers_is_a_recovery() -> None:
+    class Gone(MemoryStore):
+        pings = 0
+
+        async def session(self, owner: str, key: str) -> None:
+            raise OSError
+
+        async def ping(self) -> None:
+            self.pings += 1
+            if self.pings < 4:
+                raise OSError
+
+    gone, tap = Gone(), RecordingTap()
+    store = GuardedStore(gone, tap, first_probe=0.001)
+    assert await store.session("o", "s") is None
+    await tap.recovered()
+    assert gone.pings == 4
+    assert tap.recoveries == 1
     await store.close()
 
 

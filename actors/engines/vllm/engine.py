@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors.engines.engine import EngineInfo, EngineStats, FrameSink, KvSink
 from actors.engines.vllm.environment import prepare
+from actors.engines.vllm.reaper import Reaper
 from actors.engines.vllm.sampling import check_prompt
 from actors.engines.vllm.settings import VllmSettings
 from turns.errors import (
@@ -58,6 +59,7 @@ class VllmEngine:
         self._prompt_tokens = self._cached_tokens = self._output_tokens = self._aborts = 0
         self._core: Core | None = None
         self._feed: KvFeed | None = None
+        self._reaper: Reaper | None = None
 
     async def start(self, *, on_frames: FrameSink, on_kv: KvSink) -> EngineInfo:
         self._on_frames = on_frames
@@ -80,7 +82,11 @@ class VllmEngine:
 
         if self._settings.kv_events:
             self._feed = KvFeed()
-        return Core(self._settings, self._feed.endpoints if self._feed else None)
+        self._reaper = Reaper()
+        try:
+            return Core(self._settings, self._feed.endpoints if self._feed else None)
+        finally:
+            self._reaper.unmark()
 
     def begin(self, job: Job) -> None:
         core = self._ready()
@@ -159,7 +165,9 @@ class VllmEngine:
             await self._feed.close()
         if self._core is not None:
             self._core.close()
-        self._core = self._feed = None
+        if self._reaper is not None:
+            await asyncio.to_thread(self._reaper.close)
+        self._core = self._feed = self._reaper = None
 
     def _ready(self) -> Core:
         if self._core is None:

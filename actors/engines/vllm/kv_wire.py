@@ -29,7 +29,7 @@ def decode_batch(payload: bytes) -> list[KvEvent]:
     try:
         batch = msgspec.msgpack.decode(payload)
         events = [decode_event(event) for event in batch[1]]
-    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError) as error:
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, AttributeError) as error:
         raise EngineError(f"vLLM's KV events have a form we do not know: {error!r}") from error
     return [event for event in events if event is not None]
 

