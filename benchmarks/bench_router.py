@@ -1,6 +1,6 @@
 """What a routing decision costs, and what the index weighs.
 
-python -m benchmarks.bench_router [--quick]
+python -m benchmarks.bench_router [--quick] [--blocks N]
 
 Bars: a prompt of 50k tokens hashed in 1.5 ms (blocks of 16); a decision over 64 hashes and 8
 replicas in 100 µs. The process is alone with one thread; each figure is the median of many runs.
@@ -20,7 +20,7 @@ from router.blocks import chain, extend
 from router.decision import Ask, Choice
 from router.kv import KvStored
 from router.load import Info
-from router.router import Router
+from router.router import Router, Settings
 
 BLOCK = 16
 
@@ -47,7 +47,7 @@ def hashing(runs: int) -> None:
 
 
 def fleet(replicas: int) -> Router:
-    router = Router()
+    router = Router(Settings(max_blocks=100_000_000))
     for number in range(replicas):
         router.join(f"replica-{number}", Info(BLOCK, max_turns=10_000))
     return router
@@ -101,14 +101,25 @@ def weighing(blocks: int) -> None:
     print(
         f"index   {len(router.index):,} blocks: {each:.0f} bytes a block, made in {seconds:.1f} s"
     )
+    start = time.perf_counter()
+    data = router.snapshot(0.0)
+    written = time.perf_counter()
+    Router(router.settings).restore(data, 0.0)
+    read = time.perf_counter() - written
+    print(
+        f"snapshot {len(data) / 2**20:.0f} MiB, written in {(written - start) * 1e3:.0f} ms, "
+        f"restored in {read * 1e3:.0f} ms"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a few seconds in all")
-    quick = parser.parse_args().quick
+    parser.add_argument("--blocks", type=int, help="how many blocks the index is weighed with")
+    args = parser.parse_args()
+    quick = args.quick
     random.seed(1)
-    weighing(200_000 if quick else 1_000_000)
+    weighing(args.blocks or (200_000 if quick else 1_000_000))
     hashing(30 if quick else 200)
     deciding(64, 500 if quick else 5000)
     deciding(3000, 50 if quick else 500)

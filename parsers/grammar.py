@@ -73,7 +73,8 @@ class State(Struct, frozen=True, cache_hash=True):
     `lost`: where a body leads that turned out to be no call and is shown as text.
     `ends`: markers that end a reader's body even inside a string, when they begin a line there: a
     raw line break is illegal in a JSON string, so it was never closed.
-    `at_end`: actions when the output ends here. `trim`: what the template writes around a value.
+    `inside`: control tokens that a header holds or a reader knows; others that mark nothing are
+    dropped. `at_end`: actions when the output ends here. `trim`: what the template writes around a value.
     """
 
     reads: Reads
@@ -86,6 +87,7 @@ class State(Struct, frozen=True, cache_hash=True):
     then: str = "text"
     lost: str = "text"
     ends: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
     done: tuple[Action, ...] = ()
     at_end: tuple[Action, ...] = ()
     trim: Trim = "none"

@@ -47,6 +47,15 @@ class Lexicon:
             return hold, -1  # what was found may be the inside of a longer marker
         return start, end
 
+    def at(self, text: str, pos: int, *, final: bool = False) -> int:
+        """The end of the marker that begins at pos; 0 when it may still become one, -1 when not."""
+        found = self._marker.match(text, pos)
+        if (found is None or self._extends) and not final:
+            rest = text[pos : pos + self._longest]
+            if pos + len(rest) == len(text) and rest in self._prefixes:
+                return 0
+        return found.end() if found else -1
+
     def absent(self, text: str) -> bool:
         """Whether no marker can begin anywhere in the text."""
         only = self.only

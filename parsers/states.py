@@ -7,6 +7,7 @@ the text of a tentative state are held, and only the latter is ever read again.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from parsers.calls import CallDesk
@@ -17,6 +18,8 @@ from parsers.readers import READERS, Reader
 from parsers.schema import Schemas
 from turns.events import Cut, Event
 
+_STRIDE = 256  # characters that a draft reads at once: more than the longest marker
+_WHITE = re.compile(r"\s*")
 Left = tuple[str, int]  # a text and the position from which it is still to be read
 
 
@@ -88,6 +91,8 @@ class Machine:
     def _scan(self, text: str, pos: int, *, final: bool) -> Left:
         """Up to the next marker, and over it."""
         node = self._node
+        if node.reads == "space":
+            return self._skip(node, text, pos, final=final)
         start, end = node.lexicon.find(text, pos, final=final)
         if start > pos:
             taken = self._sink(node, text if start - pos == len(text) else text[pos:start])
@@ -103,6 +108,22 @@ class Machine:
             return text, start + 1
         return self._follow(node, way, text, start, end)
 
+    def _skip(self, node: Node, text: str, pos: int, *, final: bool) -> Left:
+        """Over whitespace to a marker that must stand right behind it."""
+        white = _WHITE.match(text, pos)
+        start = white.end() if white else pos
+        if self._journal is not None:
+            self._journal.append(text[pos:start])
+        if start == len(text):
+            return text, start
+        end = node.lexicon.at(text, start, final=final)
+        if end < 0:
+            return self._misfit(node, text, start)
+        if end == 0:
+            self._held = text[start:]
+            return text, len(text)
+        return self._follow(node, node.ways[text[start:end]], text, start, end)
+
     def _sink(self, node: Node, chunk: str) -> int:
         """Ordinary text goes where its state says. Returns how many characters fitted."""
         restore = self._restore
@@ -117,11 +138,6 @@ class Machine:
                 self.desk.value(restore(chunk) if restore else chunk)
             case "header":
                 return self._gather(node, chunk)
-            case "space":
-                fits = len(chunk) - len(chunk.lstrip())
-                if self._journal is not None:
-                    self._journal.append(chunk[:fits])
-                return fits
             case _:
                 pass
         return len(chunk)
@@ -154,9 +170,11 @@ class Machine:
         self._journal = None
         self._reader = None
         self._header.clear()
-        self._node = self._origin
-        self._plain = self._sinks.get(self._node.reads)
-        if self._sink(self._node, marker) < len(marker):
+        node = self._origin
+        while node.reads == "space":
+            node = node.otherwise
+        self._enter(node)
+        if self._sink(node, marker) < len(marker):
             return self._halt(again)
         return again, 0
 
@@ -248,15 +266,19 @@ class Machine:
 
     def _sketch(self, text: str, pos: int, draft: Draft, *, final: bool) -> Left:
         """Behind a call marker in reasoning: a real call only if the output ends with it."""
-        closed, end = self._node.closers.find(text, pos, final=final)
-        rest = draft.feed(text[pos:closed])
+        part = text[pos : pos + _STRIDE]
+        more = pos + len(part) < len(text)
+        closed, end = self._node.closers.find(part, 0, final=final and not more)
+        rest = draft.feed(part[:closed])
         if end < 0 and rest is None:
-            self._held = text[closed:]
+            if more:
+                return text, pos + closed
+            self._held = part[closed:]
             return text, len(text)
         self._draft = None
         self._plain = self._sinks.get(self._node.reads)
         self.emitter.reasoning(self.desk.restore(draft.text(rest or "")))
-        return (rest or "") + text[closed:], 0
+        return (rest or "") + text[pos + closed :], 0
 
     # Ending.
 

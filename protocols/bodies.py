@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from protocols import surrogates
 from turns.errors import InvalidRequestError
 
 T = TypeVar("T")
@@ -23,13 +24,27 @@ _keys = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _any = msgspec.json.Decoder().decode
 
 
-def read(body: bytes, decode: Callable[[bytes], T]) -> tuple[T, frozenset[str]]:
-    """The body as a wire struct, and the names of its top-level fields."""
+class Read(msgspec.Struct, Generic[T]):
+    """A body as a wire struct, the names of its top-level fields, and what had to be mended."""
+
+    request: T
+    keys: frozenset[str]
+    mended: list[str]
+
+    def unread(self, known: frozenset[str]) -> list[str]:
+        """What to report: the fields that are not known, and what was mended."""
+        return sorted(self.keys - known) + self.mended
+
+
+def read(body: bytes, decode: Callable[[bytes], T]) -> Read[T]:
+    """A whole request body."""
+    sound = surrogates.mend(body)
     try:
-        keys = _keys(body)
+        keys = _keys(sound)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise _broken(error) from None
-    return part(body, decode, ""), frozenset(keys)
+    mended = [] if sound is body else [surrogates.REPORT]
+    return Read(part(sound, decode, ""), frozenset(keys), mended)
 
 
 def part(raw: bytes | msgspec.Raw, decode: Callable[[bytes], T], where: str) -> T:

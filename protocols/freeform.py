@@ -27,7 +27,7 @@ _SHORT = {
 }
 
 
-def tool(name: str, description: str, shape: dict[str, Any] | None, *, namespace: str = "") -> Tool:
+def tool(name: str, description: str, shape: dict[str, Any] | None) -> Tool:
     """A custom tool as the model sees it."""
     told = "The whole input of the tool, as free text: not JSON, not quoted, not fenced."
     grammar = shape or {}
@@ -39,7 +39,7 @@ def tool(name: str, description: str, shape: dict[str, Any] | None, *, namespace
         "required": [INPUT],
         "additionalProperties": False,
     }
-    return Tool(name, description, parameters, kind="custom", namespace=namespace, format=shape)
+    return Tool(name, description, parameters, kind="custom", format=shape)
 
 
 def input_of(arguments: str) -> str:
@@ -54,6 +54,11 @@ def input_of(arguments: str) -> str:
         if len(value) == 1 and isinstance(text := next(iter(value.values())), str):
             return text
     return arguments
+
+
+def input_so_far(arguments: str) -> str:
+    """The free text in a call that was cut: what `InputStream` gave of it."""
+    return InputStream().feed(arguments)
 
 
 class InputStream:

@@ -1,19 +1,22 @@
 """Model lists and look-ups, as each family of clients asks for them.
 
 A request with an `anthropic-version` header gets Anthropic's shape and its pagination, any other
-OpenAI's. Both come from one record per model.
+OpenAI's; one with Codex's `client_version` gets Codex's catalogue beside it. All come from one
+record per model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from protocols import sse
 from protocols.bodies import invalid
+from protocols.catalog import Profile, codex
 from turns.errors import UnknownModelError
 
 PAGE = 20
@@ -29,6 +32,7 @@ class ModelCard(Struct, frozen=True):
     max_output: int | None = None
     created: int = 0
     owner: str = "treadle"
+    profile: Profile = field(default_factory=Profile)
 
 
 def is_anthropic(headers: Mapping[str, str]) -> bool:
@@ -42,7 +46,17 @@ def listing(
     """The body of `GET /v1/models`; raises `InvalidRequestError` for a bad page."""
     if is_anthropic(headers):
         return sse.dumps(_page(cards, query))
-    return sse.dumps({"object": "list", "data": [_openai(card) for card in cards]})
+    body: dict[str, Any] = {"object": "list", "data": [_openai(card) for card in cards]}
+    if "client_version" in query:
+        body["models"] = [
+            codex(card.id, card.display_name, card.context_window, card.profile) for card in cards
+        ]
+    return sse.dumps(body)
+
+
+def etag(body: bytes) -> str:
+    """The `ETag` of a list; the same value as `x-models-etag` on a turn spares Codex a fetch."""
+    return f'"{blake2b(body, digest_size=8).hexdigest()}"'
 
 
 def lookup(cards: Sequence[ModelCard], model: str, headers: Mapping[str, str]) -> bytes:
@@ -63,9 +77,9 @@ def _page(cards: Sequence[ModelCard], query: Mapping[str, str]) -> dict[str, Any
     limit = _limit(query.get("limit"))
     names = [card.id for card in cards]
     after, before = query.get("after_id"), query.get("before_id")
-    for field, name in (("after_id", after), ("before_id", before)):
+    for param, name in (("after_id", after), ("before_id", before)):
         if name and name not in names:
-            raise invalid(field, f"There is no model '{name}' to page from")
+            raise invalid(param, f"There is no model '{name}' to page from")
     found = list(cards[names.index(after) + 1 :] if after else cards)
     if before:
         found = list(cards[: names.index(before)])

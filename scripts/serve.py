@@ -73,6 +73,8 @@ def main() -> int:
     url = address(config)
     print(f"treadle: starting Ray and {config.stem} on {url}", flush=True)
     command = [sys.executable, "-m", "ray.serve.scripts", "run", *sys.argv[2:], str(config)]
+    # A shell's background job inherits an ignored SIGINT, which `serve run` must not.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     server = subprocess.Popen(command, cwd=ROOT, env=environment())
     # Ctrl-C reaches the child by the terminal; this process only waits for it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)

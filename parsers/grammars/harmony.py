@@ -43,7 +43,10 @@ HARMONY = Grammar(
             "recipient",
             State("header", on=((CHANNEL, _ROLE), (MESSAGE, _HEADER)), barred="\n", tentative=True),
         ),
-        ("channel", State("header", on=((MESSAGE, _HEADER), *_CERTAIN))),
+        (
+            "channel",
+            State("header", on=((MESSAGE, _HEADER), *_CERTAIN), inside=("<|constrain|>",)),
+        ),
         (
             "perhaps",
             State(

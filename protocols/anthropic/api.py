@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from protocols import errors
 from protocols.anthropic import decode as decoding
 from protocols.anthropic.encode import MessagesEncoder
+from protocols.dispatch import announced
+from protocols.protocol import Encoder
 from turns.errors import TreadleError
 from turns.turn import Turn
 
@@ -19,8 +21,8 @@ class Messages:
     def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         return decoding.decode(body, headers, turn_id=turn_id)
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> MessagesEncoder:
-        return MessagesEncoder(turn, created=created, model=model)
+    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
+        return announced(MessagesEncoder(turn, created=created, model=model), turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.anthropic(err, request_id)

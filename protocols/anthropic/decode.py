@@ -33,12 +33,13 @@ def decode_count(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Tu
 
 
 def _decode(body: bytes, headers: Mapping[str, str], turn_id: str, *, counting: bool) -> Turn:
-    request, keys = bodies.read(body, wire.decode_request)
+    read = bodies.read(body, wire.decode_request)
+    request = read.request
     if request.max_tokens is None and not counting:
         raise bodies.invalid("max_tokens", "Field required")
     if not request.messages:
         raise bodies.invalid("messages", "at least one message is required")
-    ignored = sorted(keys - wire.KNOWN)
+    ignored = read.unread(wire.KNOWN)
     session, parent = heads.session(headers)
     return Turn(
         id=turn_id,

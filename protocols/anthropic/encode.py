@@ -12,7 +12,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from protocols import errors, ids, sse
+from protocols import dispatch, errors, ids, sse
 from protocols.outcome import Outcome, outcome, outcome_of
 from protocols.seals import seal
 from turns.blocks import Reasoning, Text, ToolCall
@@ -81,6 +81,13 @@ class MessagesEncoder:
             status, _, body = errors.anthropic(errors.from_failed(reply.failed), "")
             return status, body
         return 200, sse.dumps(self._message(reply))
+
+    def aside(self, name: str, fields: dict[str, Any]) -> bytes:
+        return sse.named(name.encode(), sse.dumps({"type": name, **fields}))
+
+    def called(self, started: ToolCallStarted, arguments: str) -> dict[str, Any]:
+        call_id = ids.tool_use(started.id, self._turn.id, started.index)
+        return dispatch.function(started.index, call_id, started.name, arguments)
 
     def _event(self, event: Event) -> bytes:
         match event:

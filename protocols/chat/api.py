@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from protocols import errors
 from protocols.chat import decode as decoding
 from protocols.chat.encode import ChatEncoder
+from protocols.dispatch import announced
+from protocols.protocol import Encoder
 from turns.errors import TreadleError
 from turns.turn import Turn
 
@@ -19,8 +21,8 @@ class Chat:
     def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         return decoding.decode(body, headers, turn_id=turn_id)
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> ChatEncoder:
-        return ChatEncoder(turn, created=created, model=model)
+    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
+        return announced(ChatEncoder(turn, created=created, model=model), turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)

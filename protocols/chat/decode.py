@@ -16,12 +16,13 @@ MODES = ("auto", "required", "none")
 
 def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
     """A `POST /v1/chat/completions` body as a turn."""
-    request, keys = bodies.read(body, wire.decode_request)
+    read = bodies.read(body, wire.decode_request)
+    request = read.request
     if not request.messages:
         raise bodies.invalid("messages", "at least one message is required")
     if request.n is not None and request.n != 1:
         raise bodies.invalid("n", "only one choice is made per request; send it n times")
-    ignored = sorted(keys - wire.KNOWN)
+    ignored = read.unread(wire.KNOWN)
     session, parent = heads.session(headers)
     legacy = bool(request.functions) and not request.tools
     return Turn(

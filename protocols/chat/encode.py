@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, assert_never
 
-from protocols import errors, ids, sse
+from protocols import dispatch, errors, ids, sse
 from protocols.chat.calls import FunctionCall, ToolCalls
 from protocols.outcome import Outcome, outcome, outcome_of
 from turns.blocks import Reasoning, Text, ToolCall
@@ -84,6 +84,15 @@ class ChatEncoder:
             "usage": usage_of(reply.usage),
         }
         return 200, sse.dumps(whole)
+
+    def aside(self, name: str, fields: dict[str, Any]) -> bytes:
+        # `choices: []` lets an SDK that reads every line as a chunk pass over this one.
+        said = self._head + b',"choices":[],' + sse.dumps(fields)[1:]
+        return b"event: " + name.encode() + b"\n" + said + sse.END
+
+    def called(self, started: ToolCallStarted, arguments: str) -> dict[str, Any]:
+        call_id = ids.call(started.id, self._turn.id, started.index)
+        return dispatch.function(started.index, call_id, started.name, arguments)
 
     def _event(self, event: Event) -> bytes:
         match event:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from protocols import errors
+from protocols.dispatch import announced
+from protocols.protocol import Encoder
 from protocols.responses import decode as decoding
+from protocols.responses.compaction import CompactionEncoder
 from protocols.responses.encode import ResponsesEncoder
 from turns.errors import TreadleError
 from turns.turn import Turn
@@ -19,8 +22,11 @@ class Responses:
     def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         return decoding.decode(body, headers, turn_id=turn_id)
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> ResponsesEncoder:
-        return ResponsesEncoder(turn, created=created, model=model)
+    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
+        encoder = ResponsesEncoder(turn, created=created, model=model)
+        if turn.echo.get("compact"):
+            return CompactionEncoder(encoder)
+        return announced(encoder, turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)

@@ -1,9 +1,10 @@
 """The tools of a Responses request: one flat list for the model, and the way back.
 
-A namespace is flattened, because no chat template knows one. A member keeps its bare name unless
-an earlier tool has it; then it is called `namespace__name`. So a tool that appears later in the
-conversation never renames an earlier one, and the prompt's head stays as it was. How a call to
-each tool must be spelled stands in `shapes`, by the flat name.
+A namespace is flattened, because no chat template knows one: the model reads and writes
+`namespace__name`, which says whose tool it is and never changes when other tools come or go. Only
+`functions`, the namespace that OpenAI's own models have for plain tools, leaves the bare name. So
+`Tool.name` is the model's name everywhere, `Tool.namespace` stays empty, and how a call to each
+tool must be spelled stands in `shapes`, by that name.
 """
 
 from __future__ import annotations
@@ -62,6 +63,14 @@ CLIENT_TOOLS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+DEFAULT_NAMESPACE = "functions"
+
+
+def flat_name(namespace: str, name: str) -> str:
+    """The name of a tool as the model knows it."""
+    return f"{namespace}__{name}" if namespace not in ("", DEFAULT_NAMESPACE) else name
+
+
 class Declared:
     """The tools of one request, gathered in the order in which they appear."""
 
@@ -75,21 +84,24 @@ class Declared:
     def declare(self, tools: list[dict[str, Any]], where: str, *, deferred: bool) -> list[str]:
         """Adds tools; gives the flat names of all that are callable, those known before too."""
         found = []
-        # Plain functions first: they have no namespace to fall back on for a name of their own.
-        read = [self._read(value, f"{where}.{index}") for index, value in enumerate(tools)]
-        for tool in read:
+        for index, value in enumerate(tools):
+            at = f"{where}.{index}"
+            tool = self._read(value, at)
             if tool.type != "namespace":
-                found += self._one(tool, "", where, deferred=deferred)
-        for tool in read:
-            if tool.type == "namespace":
-                for index, member in enumerate(tool.tools or ()):
-                    inner = self._read(member, f"{where}.tools.{index}")
-                    found += self._one(inner, tool.name, where, deferred=deferred)
+                found += self._one(tool, "", at, deferred=deferred)
+                continue
+            told = tool.description
+            for member in tool.tools or ():
+                inner = self._read(member, at)
+                if told:  # what a namespace is for is said once, by its first member
+                    inner.description = _with(inner.description, tool.name, told)
+                    told = None
+                found += self._one(inner, tool.name, at, deferred=deferred)
         return found
 
     def flat(self, namespace: str, name: str) -> str:
-        """The name under which the model knows a tool; its bare name if it is not declared."""
-        return self._flat.get((namespace, name), name)
+        """The name under which the model knows a tool, declared or not."""
+        return self._flat.get((namespace, name)) or flat_name(namespace, name)
 
     def _read(self, value: dict[str, Any], where: str) -> wire.WireTool:
         try:
@@ -101,7 +113,9 @@ class Declared:
         name = tool.name or tool.type
         if (namespace, name) in self._flat:
             return [self._flat[namespace, name]]
-        flat = name if name not in self._names else f"{namespace}__{name}"
+        flat = flat_name(namespace, name)
+        if flat in self._names and namespace:
+            flat = f"{namespace}__{name}"
         made = self._tool(tool, flat, namespace, deferred=deferred)
         if made is None or flat in self._names:
             self._ignored.append(f"{where}:{name}")
@@ -119,10 +133,10 @@ class Declared:
             if namespace:
                 self._shape(flat, "function_call", tool.name, namespace)
             schema = tool.parameters or {}
-            made = Tool(flat, description, schema, strict=bool(tool.strict), namespace=namespace)
+            made = Tool(flat, description, schema, strict=bool(tool.strict))
         elif tool.type == "custom" and tool.name:
             self._shape(flat, "custom_tool_call", tool.name, namespace)
-            made = freeform.tool(flat, description, tool.format, namespace=namespace)
+            made = freeform.tool(flat, description, tool.format)
         elif tool.type == "tool_search" and tool.execution == "client":
             self._shape(flat, "tool_search_call", tool.type, namespace)
             made = Tool(flat, description, tool.parameters or {})
@@ -136,3 +150,8 @@ class Declared:
 
     def _shape(self, flat: str, item: str, name: str, namespace: str) -> None:
         self.shapes[flat] = {"item": item, "name": name, "namespace": namespace}
+
+
+def _with(description: str | None, namespace: str, told: str) -> str:
+    name = flat_name(namespace, "*")
+    return f"{description or ''}\n\nAbout all tools {name}: {told}".strip()

@@ -23,8 +23,9 @@ UNMADE = ("message.output_text.logprobs",)
 
 def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
     """A `POST /v1/responses` body as a turn."""
-    request, keys = bodies.read(body, wire.decode_request)
-    ignored = sorted(keys - wire.KNOWN)
+    read = bodies.read(body, wire.decode_request)
+    request = read.request
+    ignored = read.unread(wire.KNOWN)
     ignored += [f"include.{name}" for name in request.include or () if name in UNMADE]
     declared = Declared(ignored)
     declared.declare(request.tools or [], "tools", deferred=False)

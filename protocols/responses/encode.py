@@ -15,7 +15,13 @@ import msgspec
 
 from protocols import errors, ids, sse
 from protocols.outcome import Outcome, outcome, outcome_of
-from protocols.responses.open_items import OpenCall, OpenItem, OpenReasoning, OpenText
+from protocols.responses.open_items import (
+    OpenCall,
+    OpenCompaction,
+    OpenItem,
+    OpenReasoning,
+    OpenText,
+)
 from protocols.responses.output import Item, Output
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
@@ -46,6 +52,7 @@ class ResponsesEncoder:
         self.finished = False
         self._turn = turn
         self._output = Output(turn)
+        self._written = OpenCompaction if self._output.compact else OpenText
         self._head = _head(turn, created, model)
         self._items: list[Item] = []
         self._open: OpenItem | None = None
@@ -87,6 +94,12 @@ class ResponsesEncoder:
         how = outcome_of(reply.stop, reply.blocks)
         return 200, sse.dumps(self._ending(how, items, reply.usage))
 
+    def aside(self, name: str, fields: dict[str, Any]) -> bytes:
+        return self._emit(name, fields)
+
+    def called(self, started: ToolCallStarted, arguments: str) -> dict[str, Any]:
+        return self._output.dispatched(ToolCall(started.id, started.name, arguments), started.index)
+
     def _event(self, event: Event) -> bytes:
         match event:
             case TextDelta(text=text) | ReasoningDelta(text=text):
@@ -117,7 +130,7 @@ class ResponsesEncoder:
     def _delta(self, event: TextDelta | ReasoningDelta, text: str) -> bytes:
         added = b""
         if self._open is None:
-            opened = OpenText if isinstance(event, TextDelta) else OpenReasoning
+            opened = self._written if isinstance(event, TextDelta) else OpenReasoning
             added = self._add(opened(self._output, len(self._items)))
         return added + self._grow(text)
 

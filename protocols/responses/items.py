@@ -7,11 +7,12 @@ ends it. What the model cannot see becomes `Opaque`; nothing is dropped.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from protocols import bodies, images
-from protocols.responses import wire
+from protocols.responses import compaction, wire
 from protocols.responses.declared import Declared
 from turns.blocks import (
     Block,
@@ -33,6 +34,9 @@ ROLES: dict[str, Role] = {
     "developer": "developer",
 }
 TEXTS = ("input_text", "output_text", "text", "summary_text", "reasoning_text")
+
+
+FIXED: tuple[tuple[str, Any], ...] = (("type", "exec"), ("env", {}))
 
 
 class Items:
@@ -125,7 +129,10 @@ class Items:
     def action(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
         """`local_shell_call`, `shell_call`, `computer_call`, `apply_patch_call`."""
         given = item.action if bodies.given(item.action) else item.operation
-        self._called(item, item.type.removesuffix("_call"), _json(given, f"{where}.action"))
+        arguments = _json(given, f"{where}.action")
+        if item.type == "local_shell_call":
+            arguments = _said(arguments)
+        self._called(item, item.type.removesuffix("_call"), arguments)
 
     def _called(
         self,
@@ -139,7 +146,7 @@ class Items:
         call_id = item.call_id or item.id or ""
         flat = self._declared.flat(namespace, name)
         self._names[call_id] = flat
-        made = ToolCall(call_id, flat, arguments, "custom" if custom else "function", namespace)
+        made = ToolCall(call_id, flat, arguments, "custom" if custom else "function")
         self._assistant.append(made)
 
     def output(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
@@ -181,6 +188,15 @@ class Items:
 
     def trigger(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
         self.compact = True
+        self._add("user", [Text(compaction.PROMPT)])
+
+    def summary(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
+        """A summary of ours, in place of all that it sums up; one from elsewhere cannot be read."""
+        summary = compaction.unsealed(item.encrypted_content or "")
+        if summary is None:
+            self.opaque(item, raw, where)
+        else:
+            self._add("user", [Text(compaction.HEAD + summary)])
 
 
 def content(given: msgspec.Raw, where: str) -> list[Block]:
@@ -212,6 +228,15 @@ def _json(given: msgspec.Raw, where: str) -> str:
         return "{}"
     value = bodies.value(given, where)
     return (value or "{}") if isinstance(value, str) else bodies.text_of(given)
+
+
+def _said(arguments: str) -> str:
+    """What the model itself wrote of a `local_shell_call`: its fixed fields are left out."""
+    value = msgspec.json.decode(arguments)
+    if not isinstance(value, dict) or value.get("type") != "exec":
+        return arguments
+    kept = {name: part for name, part in value.items() if (name, part) not in FIXED}
+    return msgspec.json.encode(kept).decode()
 
 
 def _output_content(
@@ -271,4 +296,6 @@ READERS: dict[str, Reader] = {
     "mcp_call": Items.mcp,
     "additional_tools": Items.additional,
     "compaction_trigger": Items.trigger,
+    "compaction": Items.summary,
+    "compaction_summary": Items.summary,
 }

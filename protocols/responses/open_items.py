@@ -97,6 +97,28 @@ class OpenText(_Open):
         return self._output.message(self._index, self._text(), status)
 
 
+class OpenCompaction(_Open):
+    """A summary: nothing of it is shown before it is whole."""
+
+    def __init__(self, output: Output, index: int) -> None:
+        super().__init__(output, index, output.message_id(index))
+
+    def added(self) -> list[Emitted]:
+        item = self._output.message(self._index, None, "in_progress")
+        return [("response.output_item.added", {"output_index": self._index, "item": item})]
+
+    def grow(self, text: str) -> str:
+        super().grow(text)
+        return ""
+
+    def done(self) -> list[Emitted]:
+        item = self.whole("completed")
+        return [("response.output_item.done", {"output_index": self._index, "item": item})]
+
+    def whole(self, status: str) -> Item:
+        return self._output.message(self._index, self._text(), status)
+
+
 class OpenReasoning(_Open):
     """A span of reasoning, streamed as a summary or as its own text."""
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from protocols import freeform, ids
+from protocols import dispatch, freeform, ids
+from protocols.responses import compaction
 from protocols.seals import seal
 from turns.blocks import ToolCall
 from turns.turn import Turn
@@ -52,6 +53,7 @@ class Output:
     def __init__(self, turn: Turn) -> None:
         self._id = turn.id
         self._shapes: dict[str, dict[str, str]] = turn.echo.get("shapes") or {}
+        self.compact = bool(turn.echo.get("compact"))
         self._encrypted = bool(turn.echo.get("encrypted"))
         self._summary = bool(turn.echo.get("summary"))
         self.reasoning_spelling = SUMMARY if self._summary else RAW
@@ -62,7 +64,7 @@ class Output:
         return shape["item"] if shape else "function_call"
 
     def message_id(self, index: int) -> str:
-        return ids.item("msg", self._id, index)
+        return ids.item("cmp" if self.compact else "msg", self._id, index)
 
     def reasoning_id(self, index: int) -> str:
         return ids.item("rs", self._id, index)
@@ -71,7 +73,14 @@ class Output:
         return ids.item(PREFIXES[self.kind(name)], self._id, index)
 
     def message(self, index: int, text: str | None, status: str) -> Item:
-        """A message; `text` None while nothing of it was written."""
+        """A message, or a summary; `text` None while nothing of it was written."""
+        if self.compact:
+            sealed = compaction.sealed(text or "")
+            return {
+                "type": "compaction",
+                "id": self.message_id(index),
+                "encrypted_content": sealed,
+            }
         content = [] if text is None else [part("output_text", text)]
         return {
             "type": "message",
@@ -107,19 +116,34 @@ class Output:
             "status": status,
             "call_id": ids.call(call.id, self._id, nth),
         }
-        return item | self._said(item["type"], call, shape)
+        return item | self._said(item["type"], call, shape, cut=status != "completed")
 
-    def _said(self, kind: str, call: ToolCall, shape: dict[str, str]) -> Item:
+    def dispatched(self, call: ToolCall, nth: int) -> Item:
+        """A complete call for the dispatch side channel, under the name the client knows."""
+        shape = self._shapes.get(call.name) or {}
+        name = shape.get("name") or call.name
+        call_id = ids.call(call.id, self._id, nth)
+        made = dispatch.function(nth, call_id, name, call.arguments)
+        if self.kind(call.name) == "custom_tool_call":
+            del made["function"]
+            custom = {"name": name, "input": freeform.input_of(call.arguments)}
+            made |= {"type": "custom", "custom": custom}
+        if namespace := shape.get("namespace"):
+            made["namespace"] = namespace
+        return made
+
+    def _said(self, kind: str, call: ToolCall, shape: dict[str, str], *, cut: bool) -> Item:
         named: Item = {"name": shape.get("name") or call.name}
         if namespace := shape.get("namespace"):
             named["namespace"] = namespace
         match kind:
             case "custom_tool_call":
-                return named | {"input": freeform.input_of(call.arguments)}
+                read = freeform.input_so_far if cut else freeform.input_of
+                return named | {"input": read(call.arguments)}
             case "tool_search_call":
                 return {"execution": "client", "arguments": _object(call.arguments)}
             case "local_shell_call":
-                return {"action": {"type": "exec", "env": {}} | _object(call.arguments)}
+                return {"action": {"type": "exec", "env": {}, **_object(call.arguments)}}
             case "shell_call":
                 return {"action": _object(call.arguments)}
             case "apply_patch_call":

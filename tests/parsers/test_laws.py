@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import re
 
 import pytest
@@ -31,7 +30,7 @@ FINISHES = ("stop", "length", "abort")
 names = st.sampled_from(NAMES)
 tails = st.sampled_from(TAILS)
 finishes = st.sampled_from(FINISHES)
-LAWS = settings(max_examples=int(os.environ.get("TREADLE_EXAMPLES", "100")), deadline=None)
+LAWS = settings(deadline=None)
 _TOKENS = re.compile("|".join(map(re.escape, SPECIAL)))
 
 
@@ -67,12 +66,13 @@ def test_any_grouping_of_tokens_gives_the_same_reply(name, tail, finish, output,
 
 
 @LAWS
-@given(st.data(), names, tails, finishes, garbage, st.booleans())
+@given(st.data(), names, tails, finishes, garbage)
 def test_events_keep_their_order_whatever_the_model_writes(
-    data, name, tail, finish, output, ids
+    data, name, tail, finish, output
 ) -> None:
-    frames = [tokens(output)] if ids else plain(data.draw(cuts(output)))
-    assert not unlawful(parse(grammar(name), frames, tail=tail, finish=finish, ids=ids))
+    text, ids = plain(data.draw(cuts(output))), [tokens(output)]
+    assert not unlawful(parse(grammar(name), text, tail=tail, finish=finish))
+    assert not unlawful(parse(grammar(name), ids, tail=tail, finish=finish, ids=True))
 
 
 @LAWS
@@ -122,6 +122,15 @@ def test_no_visible_character_is_lost_when_tools_are_off(data, name, tail, outpu
     reply = said(parse(grammar(name), plain(data.draw(cuts(output))), tail=tail, tools=()))
     shown = "".join(block.text for block in reply.blocks if isinstance(block, Text | Reasoning))
     assert _bare(shown) == _bare(output)
+
+
+@LAWS
+@given(st.data(), names, tails, garbage)
+def test_nothing_latches(data, name, tail, output) -> None:
+    """Whatever came before, what stands behind all closers is somewhere in the reply."""
+    output += '"}}\n</parameter>\n</function>\n</tool_call>\n</think>\n\nTHE END'
+    reply = said(parse(grammar(name), plain(data.draw(cuts(output))), tail=tail))
+    assert "THE END" in repr(reply.blocks)
 
 
 @LAWS

@@ -184,6 +184,25 @@ def test_nobody_overtakes_the_queue() -> None:
     assert [who.turn for who, _ in router.admit(0.0)] == ["b"]
 
 
+def test_the_queue_stays_fair_while_the_router_serves_it() -> None:
+    router = fleet(1, max_turns=1, settings=Settings(queue_limit=99))
+
+    def wait(turn: str) -> None:
+        router.choose(Ask(turn=turn, hashes=[], prompt_tokens=1000, tenant=turn[0]), 0.0)
+
+    def serve() -> str:
+        router.release_owner("")
+        return "".join(who.turn[0] for who, _ in router.admit(0.0))
+
+    for number in range(20):
+        wait(f"b{number}")
+    served = [serve() for _ in range(8)]
+    for number in range(4):
+        wait(f"s{number}")
+    served += [serve() for _ in range(4)]
+    assert "".join(served) in {"bbbbbbbb" + tail for tail in ("bsbs", "sbsb", "sbbs", "bssb")}
+
+
 def test_promised_and_kept_overlap_are_counted() -> None:
     router, ids = fleet(1), list(range(160))
     router.kv("r0", [stored(ids)])
@@ -191,7 +210,16 @@ def test_promised_and_kept_overlap_are_counted() -> None:
     assert made.overlap_blocks == 10
     assert router.first_token(made.reservation, 1.0, cached_tokens=64)
     assert not router.first_token(made.reservation, 1.0, cached_tokens=64)
-    assert (router.counts["promised"], router.counts["kept"]) == (10, 4)
+    assert router.figures() == {
+        "replicas": 1,
+        "turns": 1,
+        "queued": 0,
+        "blocks": 10,
+        "predicted": 0,
+        "promised": 10,
+        "kept": 4,
+        "gaps": 0,
+    }
 
 
 def test_an_unknown_policy_names_those_there_are() -> None:

@@ -186,6 +186,29 @@ def test_predictions_are_bounded_oldest_first() -> None:
     assert index.overlap(chain([3] * 8, SIZE)) == {"a": 4}
 
 
+def test_solid_is_as_deep_as_nothing_is_guessed() -> None:
+    index, ids = PrefixIndex(), list(range(8))
+    index.add("a")
+    index.add("b")
+    index.apply("a", stored(ids[:6]))
+    index.apply("b", stored(ids[:2]))
+    assert index.walk(chain(ids, SIZE)) == ({"a": 3, "b": 1}, 3)
+    index.predict("b", chain(ids, SIZE)[1:], 0.0)
+    assert index.walk(chain(ids, SIZE)) == ({"a": 3, "b": 4}, 1)
+
+
+def test_a_bucket_from_before_the_engine_spoke_ends_no_later_guess() -> None:
+    index, hashes = PrefixIndex(), chain([0] * 4, SIZE)
+    index.add("a")
+    before = index.predict("a", hashes, 0.0)
+    index.apply("a", stored([0] * 4))
+    for block in reversed(hashes):
+        index.apply("a", KvRemoved([block ^ 1]))
+    index.predict("a", hashes, 1.0)
+    index.predictions.retract(before)
+    assert index.overlap(hashes) == {"a": 2}
+
+
 def test_an_event_of_odd_length_is_not_guessed_at() -> None:
     index = PrefixIndex()
     index.add("a")

@@ -63,6 +63,21 @@ def test_deadlines_and_event_numbers_travel() -> None:
     assert not second.kv("a", [], number=7)
 
 
+def test_without_blocks_every_member_is_to_be_asked() -> None:
+    first = Router()
+    for name in NAMES:
+        first.join(name, Info(SIZE))
+    event = KvStored(chain([0] * 8, SIZE), None, [0] * 8, SIZE)
+    first.kv("a", [event], number=4)
+    second = Router()
+    second.restore(first.snapshot(0.0, blocks=False), 0.0)
+    assert second.feed.lost == set(NAMES)
+    assert not second.kv("a", [], number=9)
+    assert second.resync("a", [event], number=9)
+    assert second.index.overlap(chain([0] * 8, SIZE)) == {"a": 2}
+    assert second.feed.lost == {"b", "c"}
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -31,9 +31,10 @@ def extend(
     # ids are below 2**32 (the engine checks the vocabulary), so four bytes hold each.
     packed = array("I", tokens[len(chain) * block_size : stop]).tobytes()
     width = block_size * 4
+    digest, append = xxhash.xxh3_64_intdigest, chain.append
     for start in range(0, len(packed) - width + 1, width):
-        parent = xxhash.xxh3_64_intdigest(packed[start : start + width], seed=parent)
-        chain.append(parent)
+        parent = digest(packed[start : start + width], parent)
+        append(parent)
     return chain
 
 

@@ -114,6 +114,8 @@ def _blocks(plan: Plan, job: Job, wire: Wire) -> list[Said]:
                 continue
             if left < sys.maxsize:
                 block = Reasoning(wire.within(block.text, left))
+                if not block.text:
+                    continue
                 left -= wire.count(block.text)
         blocks.append(block)
     return blocks

@@ -283,6 +283,20 @@ def test_relief_is_the_time_of_the_shortest_running_turn() -> None:
     assert machine.relief_s() == pytest.approx(2.0)
 
 
+@settings(max_examples=25, deadline=None)
+@given(priorities=st.lists(st.integers(-2, 2), min_size=1, max_size=8))
+def test_turns_are_seated_in_order_and_alike_every_time(priorities: list[int]) -> None:
+    runs = []
+    for _ in range(2):
+        machine = scheduler(max_turns=1, blocks=9)
+        for at, priority in enumerate(priorities):
+            machine.add(work(str(at), prompt=at + 1, script=at + 1, priority=priority), 0.0)
+        runs.append(run(machine)[0])
+    assert runs[0] == runs[1]
+    seated = [int(frame.turn) for frame in runs[0] if frame.cached >= 0]
+    assert seated == sorted(range(len(priorities)), key=lambda at: priorities[at])
+
+
 turns = st.builds(
     lambda prompt, length, limit, priority, cut, pace: (
         prompt,

@@ -1,0 +1,99 @@
+"""Calls across the cluster, as the small interfaces that the plain classes ask for.
+
+`handle` is a Serve deployment handle, built once by the wiring and never per request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from actors.engines.engine import EngineStats, KvEvent
+from actors.messages import ReplicaCard, Settlement, encode
+from router.decision import Ask, Choice, Decision
+
+log = logging.getLogger(__name__)
+
+decode_decision = msgspec.msgpack.Decoder(Decision).decode
+
+SETTLE_EVERY = 0.02
+"""Seconds for which settlements are collected into one call."""
+
+
+class RouterCalls:
+    """The router actor behind a handle."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self._settled: list[Settlement] = []
+        self._flush: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Future[Any]] = set()
+
+    async def choose(self, model: str, ask: Ask) -> Decision:
+        return decode_decision(await self._handle.choose.remote(model, encode(ask)))
+
+    async def admitted(self, model: str, turn: str) -> Decision:
+        """The answer for a turn that was queued; may take as long as the router lets it wait."""
+        return decode_decision(await self._handle.admitted.remote(model, turn))
+
+    def began(self, model: str, choice: Choice, cached: int) -> None:
+        self._settle(Settlement(model, choice.reservation, over=False, cached=cached))
+
+    def release(self, model: str, choice: Choice) -> None:
+        self._settle(Settlement(model, choice.reservation, over=True))
+
+    def _settle(self, settlement: Settlement) -> None:
+        self._settled.append(settlement)
+        if self._flush is None:
+            loop = asyncio.get_running_loop()
+            self._flush = loop.call_later(SETTLE_EVERY, self._send)
+
+    def left(self, model: str, replicas: Sequence[str]) -> None:
+        """Tell the router which replicas Serve no longer knows."""
+        self._spawn(self._handle.left.remote(model, list(replicas)))
+
+    def _send(self) -> None:
+        self._flush = None
+        settled, self._settled = self._settled, []
+        self._spawn(self._handle.settle.remote(encode(settled)))
+
+    def _spawn(self, call: Any) -> None:
+        task = asyncio.ensure_future(_quiet(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _quiet(call: Any) -> None:
+    """Await a call whose loss costs nothing: reservations expire, membership is told again."""
+    try:
+        await call
+    except Exception as error:  # noqa: BLE001 - see above; the router may be restarting
+        log.warning("the router did not take a message: %s", type(error).__name__)
+
+
+class LeaseCalls:
+    """Leases on the replicas of one engine deployment, for one ingress."""
+
+    def __init__(self, handle: Any, ingress: str) -> None:
+        self._lease = handle.options(method_name="lease")
+        self._ingress = ingress
+
+    def __call__(self, job: bytes, replica: str) -> Any:
+        return self._lease.remote(job, self._ingress, replica=replica)
+
+
+class RouterReports:
+    """What an engine replica tells the router."""
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+
+    async def report(self, card: ReplicaCard, stats: EngineStats) -> None:
+        await self._handle.report.remote(encode(card), encode(stats))
+
+    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None:
+        await self._handle.kv.remote(model, replica, encode(list(events)))

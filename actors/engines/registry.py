@@ -1,0 +1,51 @@
+"""Engines by kind: one entry each, imported only where it is used, since vLLM takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from actors.engines.engine import Engine
+from actors.serving import ModelFolder
+from turns.errors import EngineError
+
+
+def _scripted(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
+    from actors.engines.scripted.engine import ScriptedEngine  # noqa: PLC0415 - see the module
+    from actors.engines.scripted.settings import ScriptedSettings  # noqa: PLC0415
+    from actors.engines.scripted.wire import native  # noqa: PLC0415
+
+    write, encode = native(folder.tokenizer, folder.family, folder.grammar)
+    return ScriptedEngine(
+        _settings(ScriptedSettings, options),
+        write=write,
+        encode=encode,
+        vocab_size=folder.tokenizer.vocab_size,
+    )
+
+
+def _vllm(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
+    from actors.engines.vllm.engine import VllmEngine  # noqa: PLC0415 - see the module
+    from actors.engines.vllm.settings import VllmSettings  # noqa: PLC0415
+
+    return VllmEngine(_settings(VllmSettings, {"model": str(folder.path), **options}))
+
+
+KINDS: dict[str, Callable[[Mapping[str, Any], ModelFolder], Engine]] = {
+    "scripted": _scripted,
+    "vllm": _vllm,
+}
+
+
+def make_engine(kind: str, options: Mapping[str, Any], folder: ModelFolder) -> Engine:
+    """An engine of that kind for that model; it is not started. Raises EngineError."""
+    return KINDS[kind](options, folder)
+
+
+def _settings(kind: type[Any], options: Mapping[str, Any]) -> Any:
+    try:
+        return msgspec.convert(options, kind)
+    except msgspec.ValidationError as error:
+        raise EngineError(f"engine options: {error}; see {kind.__name__}") from error

@@ -1,0 +1,79 @@
+"""vLLM's KV events as they travel: msgpack batches `[ts, events, rank]` to our words.
+
+Decoded here and not with vLLM's structs: up to 0.25 an event is an array that opens with its type,
+from 0.26 on a map with `type`, and fields are added in every release. Only what we use is read;
+an event of an unknown kind is passed over.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from actors.engines.engine import KvCleared, KvEvent, KvRemoved, KvStored
+from turns.errors import EngineError
+
+ARRAYS = {
+    "BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size"),
+    "BlockRemoved": ("block_hashes",),
+    "AllBlocksCleared": (),
+}
+"""The fields that every release has had, in the order of the array form."""
+
+LOW_64 = (1 << 64) - 1
+
+
+def decode_batch(payload: bytes) -> list[KvEvent]:
+    """Raises EngineError when `payload` is no batch of events."""
+    try:
+        batch = msgspec.msgpack.decode(payload)
+        events = [decode_event(event) for event in batch[1]]
+    except (msgspec.MsgspecError, LookupError, TypeError, ValueError, AttributeError) as error:
+        raise EngineError(f"vLLM's KV events have a form we do not know: {error!r}") from error
+    return [event for event in events if event is not None]
+
+
+def decode_event(event: Any) -> KvEvent | None:
+    fields = event
+    if isinstance(event, list):
+        fields = dict(zip(("type", *ARRAYS.get(event[0], ())), event, strict=False))
+    if not counts(fields):
+        return None
+    match fields["type"]:
+        case "BlockStored":
+            parent = fields["parent_block_hash"]
+            return KvStored(
+                block_hashes=[number(name) for name in fields["block_hashes"]],
+                parent=None if parent is None else number(parent),
+                token_ids=fields["token_ids"],
+                block_size=fields["block_size"],
+                salt=salt_of(fields.get("extra_keys")),
+            )
+        case "BlockRemoved":
+            return KvRemoved([number(name) for name in fields["block_hashes"]])
+        case "AllBlocksCleared":
+            return KvCleared()
+        case _:
+            return None
+
+
+def counts(fields: dict[str, Any]) -> bool:
+    """Whether the event is about blocks an engine can start from at once.
+
+    Blocks on an offload tier are not; of a model with several KV groups (sliding windows beside
+    full attention) the first group stands for all.
+    """
+    medium = fields.get("medium") or "GPU"  # vLLM's name for the engine's own memory, on CPUs too
+    return medium == "GPU" and not fields.get("group_idx")
+
+
+def number(name: int | bytes) -> int:
+    """Hashes are ints by default, or bytes of which the low 64 bits are that int."""
+    return name if isinstance(name, int) else int.from_bytes(name, "big") & LOW_64
+
+
+def salt_of(extra_keys: list[list[Any] | None] | None) -> str:
+    """The cache salt. It stands with a prompt's first block; later ones have it by their parent."""
+    first = (extra_keys or [None])[0] or []
+    return next((key for key in first if isinstance(key, str)), "")

@@ -1,0 +1,155 @@
+"""One request and its response: the sinks that turn a turn's events into the API's own bytes.
+
+Nothing is sent before the first event, so a turn that fails at once answers with a status of its
+own; a long prefill starts the stream with keep-alives instead. A whole answer is the fold of the
+same events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+from actors.conductor import Flight
+from actors.stream import Send, Writer
+from protocols.protocol import Encoder, Protocol
+from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
+from turns.events import Event, TurnFailed
+from turns.reply import Fold
+
+SSE_HEADERS = {
+    "content-type": "text/event-stream; charset=utf-8",
+    "cache-control": "no-cache",
+    "x-accel-buffering": "no",
+}
+
+
+async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
+    """Send a whole response."""
+    await start(send, status, {"content-length": str(len(body)), **headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def start(send: Send, status: int, headers: Mapping[str, str]) -> None:
+    raw = [(key.encode(), value.encode()) for key, value in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": raw})
+
+
+def failure(event: TurnFailed, retry_after: int) -> TreadleError:
+    """The error behind a failed turn, with what the client may do."""
+    if event.kind in ("overloaded", "unavailable"):
+        tree = OverloadedError if event.kind == "overloaded" else UnavailableError
+        return tree(event.message, retry_after=retry_after)
+    error = EngineError(event.message)
+    error.kind = event.kind
+    return error
+
+
+class Exchange:
+    """What both kinds of answer share: the fold, the first event, the end."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.first: asyncio.Future[Event] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.fold = Fold()
+
+    def take(self, events: list[Event]) -> None:
+        """The events of one step."""
+        raise NotImplementedError
+
+    def see(self, events: list[Event]) -> None:
+        add = self.fold.add
+        for event in events:
+            add(event)
+        if not self.first.done():
+            self.first.set_result(events[0])
+
+    def end(self) -> None:
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+class WholeExchange(Exchange):
+    """A non-streaming answer: nothing but the fold."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self._encoder = encoder
+
+    def take(self, events: list[Event]) -> None:
+        self.see(events)
+        reply = self.fold.reply()
+        if reply.stop is not None or reply.failed is not None:
+            self.end()
+
+    async def run(self, send: Send, protocol: Protocol, flight: Flight) -> None:
+        await self.ended
+        reply = self.fold.reply()
+        if reply.failed is not None:
+            error = failure(reply.failed, flight.retry_after)
+            await respond(send, *protocol.error(error, request_id=flight.turn))
+            return
+        status, body = self._encoder.whole(reply)
+        headers = {"content-type": "application/json", "request-id": flight.turn}
+        await respond(send, status, headers, body)
+
+
+class StreamExchange(Exchange):
+    """A streaming answer: each step's events are encoded and written in the same pass."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self._encoder = encoder
+        self._early: list[Event] = []
+        self._writer: Writer | None = None
+        self.last_write = 0.0
+
+    def take(self, events: list[Event]) -> None:
+        self.see(events)
+        if self._writer is None:
+            self._early += events
+            return
+        self._write(self._writer, events)
+
+    def _write(self, writer: Writer, events: list[Event]) -> None:
+        data = self._encoder.encode(events)
+        if data:
+            writer.write(data)
+            self.last_write = asyncio.get_running_loop().time()
+        if self._encoder.finished or writer.overflowed:
+            self.end()
+
+    def keep_alive(self, now: float, every: float) -> None:
+        """Write a real protocol event when nothing was written for `every` seconds."""
+        if self._writer is not None and now - self.last_write >= every:
+            self._writer.write(self._encoder.keepalive())
+            self.last_write = now
+
+    async def run(self, send: Send, protocol: Protocol, flight: Flight, *, patience: float) -> None:
+        """Stream to the end. Waits `patience` seconds for a first event before it says 200."""
+        await asyncio.wait([self.first], timeout=patience)
+        if self.first.done():
+            first = self.first.result()
+            if isinstance(first, TurnFailed):
+                error = failure(first, flight.retry_after)
+                await respond(send, *protocol.error(error, request_id=flight.turn))
+                return
+        await start(send, 200, {**SSE_HEADERS, "request-id": flight.turn})
+        writer = Writer(send)
+        if not self._early:
+            writer.write(self._encoder.keepalive())
+        early, self._early = self._early, []
+        self._writer = writer
+        self.last_write = asyncio.get_running_loop().time()
+        if early:
+            self._write(writer, early)
+        await self.ended
+        await writer.drained()
+        await send({"type": "http.response.body", "body": b""})
+
+
+def header_map(scope: Mapping[str, Any]) -> dict[str, str]:
+    """The request's headers, lower-case names, the last of a repeated one."""
+    return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}

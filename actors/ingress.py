@@ -1,0 +1,136 @@
+"""The ingress: one process that owns turns from the first byte of the request to the last.
+
+It prepares a turn (prompt, hashes), has a replica chosen, begins it, and releases everything
+exactly once. What it needs of the cluster it gets as small objects, so that it runs without one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+
+from actors.conductor import Conductor, Flight
+from actors.exchange import Exchange, StreamExchange
+from actors.keeper import Keeper
+from actors.model_service import ModelService
+from actors.turn_watch import Heard, TurnWatch
+from observe.metrics import Metrics
+from observe.seen import Names, RequestRefused, TurnFailed, TurnReceived, TurnRouted
+from observe.taps import Tap
+from protocols.models import ModelCard, unknown
+from turns.errors import TreadleError
+from turns.turn import Api, Turn
+
+log = logging.getLogger(__name__)
+
+
+class Ingress:
+    """Plain class; `deployments` puts the edge's ASGI application around it."""
+
+    def __init__(
+        self,
+        conductor: Conductor,
+        models: list[ModelService],
+        *,
+        keeper: Keeper,
+        metrics: Metrics,
+        taps: Tap,
+        max_body: int = 64 * 2**20,
+        keepalive_s: float = 10.0,
+    ) -> None:
+        self.conductor = conductor
+        self.models = models
+        self.taps = taps
+        self._metrics = metrics
+        self._keeper = keeper
+        self.max_body = max_body
+        self.keepalive_s = keepalive_s
+        self._by_name = {name: m for m in models for name in (m.spec.name, *m.spec.aliases)}
+        self._live: set[StreamExchange] = set()
+
+    def model(self, name: str) -> ModelService:
+        """The model of that name or alias. Raises UnknownModelError naming those there are."""
+        model = self._by_name.get(name)
+        if model is None:
+            raise unknown(name, self.cards())
+        return model
+
+    def cards(self) -> list[ModelCard]:
+        """What `GET /v1/models` lists: every name that a turn may use."""
+        return [card for model in self.models for card in model.cards()]
+
+    def now(self) -> int:
+        return int(time.time())
+
+    async def begin(
+        self, model: ModelService, turn: Turn, exchange: Exchange, *, size: int, harness: str
+    ) -> Flight:
+        """Prepare the turn, choose its replica, begin it. Raises TreadleError before any byte."""
+        names = Names(turn.id, turn.id, turn.session, turn.api, turn.model)
+        heard = Heard(names, time.time())
+        self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness))
+        self._keeper.seen(turn, harness=harness, at=heard.at)
+        try:
+            prompt = await model.prepare(turn, size=size)
+            asked = time.time()
+            taken = await model.choose(turn, prompt)
+        except TreadleError as error:
+            now = time.time()
+            failed = TurnFailed(names, now, error.kind, error.message, now - heard.at)
+            self.taps.turn_failed(failed)
+            raise
+        now = time.time()
+        self.taps.turn_routed(
+            TurnRouted(names, now, taken.replica, taken.why, now - asked, taken.overlap_tokens)
+        )
+        heard.prompt_hash = taken.prompt_hash
+        watch = TurnWatch(
+            heard,
+            model=model,
+            taken=taken,
+            prompt_tokens=len(prompt.ids),
+            fold=exchange.fold,
+            taps=self.taps,
+            keeper=self._keeper,
+        )
+        job = model.job(turn, prompt)
+        return self.conductor.begin(job, model.lease, taken.replica, exchange, watch)
+
+    def leave(self, flight: Flight) -> None:
+        """The response is over, or its client is gone: nothing of the turn remains."""
+        self.conductor.cancel(flight)
+
+    def refused(self, api: Api, request: str, error: TreadleError) -> None:
+        """A request that never became a turn."""
+        self.taps.request_refused(
+            RequestRefused(request, api, time.time(), error.kind, error.message)
+        )
+
+    def defect(self, turn: str, error: Exception) -> None:
+        """Log a defect of ours; the client gets no more than the turn's id."""
+        log.error("turn %s: a defect in the ingress", turn, exc_info=error)
+
+    def metrics(self) -> bytes:
+        """What Prometheus scrapes of this process."""
+        return self._metrics.render()
+
+    @contextlib.contextmanager
+    def kept_alive(self, exchange: StreamExchange) -> Iterator[None]:
+        """While inside, keep-alives are written when the stream is silent."""
+        self._live.add(exchange)
+        try:
+            yield
+        finally:
+            self._live.discard(exchange)
+
+    async def keep_alive_forever(self) -> None:
+        """One timer for all streams: a timer per stream would cost each of them."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self.keepalive_s / 4)
+            now = loop.time()
+            for exchange in list(self._live):
+                exchange.keep_alive(now, self.keepalive_s)

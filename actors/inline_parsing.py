@@ -1,0 +1,22 @@
+"""The receiver of an ingress that parses its own turns: frames in, events to the conductor."""
+
+from __future__ import annotations
+
+from actors.conductor import Conductor
+from actors.messages import Step
+from actors.model_service import ModelService
+from actors.parsing import Parsing
+
+LANE = "inline"
+
+
+class InlineParsing:
+    """One Parsing per model; a turn's opening says which one is its own."""
+
+    def __init__(self, conductor: Conductor, models: list[ModelService]) -> None:
+        self._conductor = conductor
+        self._parsings = {m.spec.name: Parsing(*m.folder.parser_parts()) for m in models}
+
+    def take(self, step: Step, model: str) -> None:
+        for batches in self._parsings[model].take(step).values():
+            self._conductor.deliver(batches, LANE)

@@ -1,0 +1,86 @@
+"""Lane readers: an ingress's ends of the lanes from the parser actors of its fleets.
+
+A lane is opened as soon as its replica is a member of the fleet, not by the first turn (a cold
+lane would cost that turn over a second), and is read until the replica leaves. When it breaks
+while the replica stays, its turns fail and it is opened again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import ray
+
+from actors.conductor import Conductor
+from actors.fleet import Fleet
+from actors.lane_pools import NAMESPACE
+from actors.messages import decode_batches
+from observe.seen import LaneLost
+from observe.taps import Tap
+
+CREDIT = 64
+"""Items a parser may be ahead of this ingress. Without a bound a stream outlives its reader."""
+
+REOPEN_AFTER = 0.2
+"""Seconds before a broken lane is tried again; its parser takes about that long to be replaced."""
+
+
+class LaneReaders:
+    """All lanes into one ingress. `ingress` is the name under which parsers know it."""
+
+    def __init__(self, conductor: Conductor, ingress: str, tap: Tap) -> None:
+        self._tap = tap
+        self._conductor = conductor
+        self._ingress = ingress
+        self._readers: dict[str, asyncio.Task[None]] = {}
+        self.open: set[str] = set()
+
+    def follow(self, fleet: Fleet) -> None:
+        """Keep a lane to every parser of the fleet from now on."""
+        loop = asyncio.get_running_loop()
+
+        def changed(fleet: Fleet, came: frozenset[str], left: frozenset[str]) -> None:
+            loop.call_soon_threadsafe(self._changed, fleet, came, left)
+
+        fleet.listen(changed)
+
+    def _changed(self, fleet: Fleet, came: frozenset[str], left: frozenset[str]) -> None:
+        for replica in came:
+            card = fleet.cards.get(replica)
+            for name in card.parsers if card else ():
+                if name not in self._readers:
+                    self._readers[name] = asyncio.ensure_future(self._read(name, replica, fleet))
+
+    async def _read(self, name: str, replica: str, fleet: Fleet) -> None:
+        try:
+            while replica in fleet.cards:
+                try:
+                    await self._read_once(name)
+                except (ray.exceptions.RayError, ValueError) as error:  # ValueError: no such actor
+                    reason = type(error).__name__
+                else:
+                    reason = "it ended"
+                self.open.discard(name)
+                lost = self._conductor.lane_lost(name)
+                self._tap.lane_lost(LaneLost(name, time.time(), reason, lost))
+                await asyncio.sleep(REOPEN_AFTER)
+        finally:
+            self.open.discard(name)
+            self._readers.pop(name, None)
+
+    async def _read_once(self, name: str) -> None:
+        actor: Any = ray.get_actor(name, namespace=NAMESPACE)
+        stream = actor.events.options(
+            num_returns="streaming", _generator_backpressure_num_objects=CREDIT
+        ).remote(self._ingress)
+        try:
+            async for ref in stream:
+                batches = decode_batches(await ref)
+                if name not in self.open:
+                    self.open.add(name)
+                    self._tap.lane_opened(name, time.time())
+                self._conductor.deliver(batches, name)
+        finally:
+            ray.cancel(stream)

@@ -1,0 +1,68 @@
+"""What actors say to each other, as msgpack bytes. Structs only.
+
+A hop between processes carries one item per engine step for all turns that it concerns, never one
+per token and never text of any API (docs/decisions/0002-lanes.md).
+"""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Struct
+
+from turns.errors import ErrorKind
+from turns.frames import EventBatch, Frame, ParseSpec
+
+
+class Opening(Struct, array_like=True, frozen=True):
+    """Tells a parser of a turn before its first frame: who reads it and how it is parsed."""
+
+    turn: str
+    ingress: str
+    spec: ParseSpec
+    input_tokens: int
+
+
+class Step(Struct, array_like=True):
+    """One engine step on its way to a parser: new turns, and the frames of all of them."""
+
+    opened: list[Opening]
+    frames: list[Frame]
+
+
+class LeaseEnd(Struct, array_like=True, frozen=True):
+    """How the engine's part of a turn ended. `kind` is set when it failed; nothing retries it."""
+
+    kind: ErrorKind | None = None
+    message: str = ""
+    retry_after: int = 1
+
+
+class ReplicaCard(Struct, frozen=True):
+    """What an engine replica publishes of itself in its Serve replica metadata."""
+
+    replica: str
+    model: str
+    block_size: int
+    max_model_len: int
+    max_turns: int
+    parsers: list[str]
+    reads_conversation: bool = False
+    kv_blocks: int = 0
+
+
+class Settlement(Struct, array_like=True, frozen=True):
+    """What became of a reservation: its turn had its first token, or it is `over`.
+
+    `cached` is what the engine's cache held of the prompt, in tokens; -1 when it is not known.
+    """
+
+    model: str
+    reservation: str
+    over: bool
+    cached: int = -1
+
+
+encode = msgspec.msgpack.Encoder().encode
+decode_step = msgspec.msgpack.Decoder(Step).decode
+decode_batches = msgspec.msgpack.Decoder(list[EventBatch]).decode
+decode_lease_end = msgspec.msgpack.Decoder(LeaseEnd).decode

@@ -1,0 +1,194 @@
+"""One model as an ingress serves it: prompts, the choice of a replica, the lease.
+
+The router actor decides; when it does not answer within `ROUTER_WAIT` the ingress decides by
+rendezvous hashing on the prompt's prefix, so a lost router degrades and never blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+from typing import Protocol
+
+from msgspec import Struct
+
+from actors.conductor import LeaseCall
+from actors.fleet import Fleet
+from actors.serving import ModelFolder, ModelSpec
+from prompts.prompter import Prompt
+from protocols.models import ModelCard
+from router.blocks import chain
+from router.decision import Ask, Choice, Decision, Queued, Refusal
+from router.rendezvous import rendezvous
+from turns.errors import ContextTooLongError, OverloadedError, UnavailableError
+from turns.frames import Job, ParseSpec
+from turns.turn import Turn
+
+ROUTER_WAIT = 0.010
+"""Seconds an ingress waits for the router's answer."""
+
+INLINE_SIZE = 16_384
+"""Bytes of a request body up to which preparing it on the event loop is cheaper than a thread."""
+
+
+class RouterClient(Protocol):
+    """The router actor as an ingress sees it."""
+
+    def choose(self, model: str, ask: Ask) -> Awaitable[Decision]: ...
+
+    def admitted(self, model: str, turn: str) -> Awaitable[Decision]:
+        """The final answer for a turn that was queued."""
+        ...
+
+    def began(self, model: str, choice: Choice, cached: int) -> None:
+        """The turn had its first token; `cached` tokens of its prompt were in the cache."""
+        ...
+
+    def release(self, model: str, choice: Choice) -> None:
+        """Release a reservation; batched, never waited for, harmless when repeated."""
+        ...
+
+
+class ChoiceTaken(Struct, frozen=True):
+    """The replica of a turn; `choice` is None when the router was not asked or did not answer.
+
+    `why` and `overlap_tokens` explain the choice; `prompt_hash` is that of the last whole block.
+    """
+
+    replica: str
+    choice: Choice | None
+    why: str
+    overlap_tokens: int = 0
+    prompt_hash: int = 0
+
+
+class ModelService:
+    """Built once per ingress and model; all its methods are called on the ingress's loop."""
+
+    def __init__(
+        self, folder: ModelFolder, fleet: Fleet, router: RouterClient, lease: LeaseCall
+    ) -> None:
+        self.folder = folder
+        self.fleet = fleet
+        self.lease = lease
+        self._router = router
+        self._created = int(time.time())
+
+    @property
+    def spec(self) -> ModelSpec:
+        return self.folder.spec
+
+    @property
+    def context_window(self) -> int:
+        """Tokens a prompt and its answer may have together: what the engines take."""
+        engines = min((c.max_model_len for c in self.fleet.cards.values()), default=0)
+        known = [n for n in (self.spec.context_window, engines) if n]
+        return min(known) if known else 0
+
+    def cards(self) -> list[ModelCard]:
+        """One card per name; an alias shows the model that answers to it."""
+        spec = self.spec
+        return [
+            ModelCard(
+                id=name,
+                display_name=spec.display_name or spec.name,
+                context_window=self.context_window or None,
+                max_output=spec.max_output,
+                created=self._created,
+            )
+            for name in (spec.name, *spec.aliases)
+        ]
+
+    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
+        """Token ids of the turn. Raises InvalidRequestError, also when it is too long."""
+        prepare = self.folder.prompter.prepare
+        if size <= INLINE_SIZE:
+            prompt = prepare(turn)
+        else:
+            prompt = await asyncio.to_thread(prepare, turn)
+        window = self.context_window
+        if window and len(prompt.ids) >= window:
+            raise ContextTooLongError(len(prompt.ids), window)
+        return prompt
+
+    async def choose(self, turn: Turn, prompt: Prompt) -> ChoiceTaken:
+        """The replica for this turn, reserved. Raises OverloadedError when the fleet is full."""
+        cards = self.fleet.cards
+        if not cards:
+            raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
+        block = next(iter(cards.values())).block_size
+        hashes = chain(prompt.ids, block)
+        last = hashes[-1] if hashes else 0
+        ask = Ask(
+            turn=turn.id,
+            hashes=hashes,
+            prompt_tokens=len(prompt.ids),
+            priority=turn.hints.priority,
+            osl=turn.hints.osl,
+            session=turn.session,
+        )
+        answer = await self._ask(ask)
+        if isinstance(answer, Refusal):
+            raise OverloadedError("all engines are busy; try again", retry_after=answer.retry_after)
+        if answer is not None and answer.replica in cards:
+            shared = answer.overlap_blocks * block
+            return ChoiceTaken(answer.replica, answer, answer.why, shared, last)
+        if answer is not None:
+            self._router.release(self.spec.name, answer)
+        key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
+        return ChoiceTaken(rendezvous(key, sorted(cards)), None, "hashed", 0, last)
+
+    async def _ask(self, ask: Ask) -> Choice | Refusal | None:
+        """The router's answer; None when it has no view or does not answer in time."""
+        asked = asyncio.ensure_future(self._router.choose(self.spec.name, ask))
+        try:
+            await asyncio.wait([asked], timeout=ROUTER_WAIT)
+        finally:
+            if not asked.done():
+                asked.add_done_callback(self._late)
+        if not asked.done() or asked.exception() is not None:
+            return None
+        answer = asked.result()
+        if isinstance(answer, Queued):
+            answer = await self._router.admitted(self.spec.name, ask.turn)
+        if isinstance(answer, Queued):
+            return None
+        blind = isinstance(answer, Refusal) and answer.why == "no_replica"
+        return None if blind else answer
+
+    def _late(self, asked: asyncio.Future[Decision]) -> None:
+        """An answer that came too late holds a reservation nobody will use."""
+        if not asked.cancelled() and asked.exception() is None:
+            answer = asked.result()
+            if isinstance(answer, Choice):
+                self._router.release(self.spec.name, answer)
+
+    def began(self, taken: ChoiceTaken, cached: int) -> None:
+        if taken.choice is not None:
+            self._router.began(self.spec.name, taken.choice, cached)
+
+    def release(self, taken: ChoiceTaken) -> None:
+        if taken.choice is not None:
+            self._router.release(self.spec.name, taken.choice)
+
+    def job(self, turn: Turn, prompt: Prompt) -> Job:
+        """All that the engine and the parser need of the turn."""
+        conversation = any(c.reads_conversation for c in self.fleet.cards.values())
+        return Job(
+            turn=turn.id,
+            prompt=prompt.ids,
+            sampling=turn.sampling,
+            spec=ParseSpec(
+                family=self.folder.family.name,
+                tail=prompt.tail,
+                tools=turn.tools,
+                stop=turn.sampling.stop,
+                tool_choice=turn.tool_choice,
+                output=turn.output,
+            ),
+            stop_ids=prompt.stop_ids,
+            priority=-turn.hints.priority,
+            conversation=turn if conversation else None,
+            thinking_budget=prompt.thinking_budget,
+        )

@@ -1,0 +1,59 @@
+"""The parser actor: owns parsing for one engine replica; nothing above it looks for markers.
+
+A plain Ray actor, created and owned by its engine replica (so it dies with it). Frames are pushed
+to it, one call a step; each ingress reads its events as one stream of object refs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from actors.lanes import LaneClosedError, Outbox
+from actors.messages import decode_step
+from actors.parsing import Parsing
+from actors.serving import ModelFolder
+
+
+class ParserActor:
+    """`frames` and `events` are the two ends; `hold` is a call that ends only with the actor."""
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self._parsing = Parsing(*folder.parser_parts())
+        self._outboxes: dict[str, Outbox] = {}
+
+    async def frames(self, data: bytes) -> None:
+        """Take one engine step. Runs to its end without waiting, so calls keep their order."""
+        for ingress, batches in self._parsing.take(decode_step(data)).items():
+            outbox = self._outboxes.get(ingress)
+            if outbox is None:
+                outbox = self._outboxes[ingress] = Outbox()
+            try:
+                outbox.add(batches)
+            except LaneClosedError:
+                self._forget(ingress, outbox)
+
+    async def events(self, ingress: str) -> AsyncIterator[bytes]:
+        """The lane to one ingress. A second reader of the same name replaces the first."""
+        outbox = self._outboxes.get(ingress)
+        if outbox is None or outbox.closed:
+            outbox = self._outboxes[ingress] = Outbox()
+        try:
+            async for item in outbox.items():
+                yield item
+        finally:
+            self._forget(ingress, outbox)
+
+    async def hold(self) -> None:
+        """Never returns: a caller that waits for it learns at once when the actor dies."""
+        await asyncio.Event().wait()
+
+    async def ready(self) -> int:
+        """Answers when the actor is up: the number of turns it has open."""
+        return len(self._parsing)
+
+    def _forget(self, ingress: str, outbox: Outbox) -> None:
+        outbox.close()
+        if self._outboxes.get(ingress) is outbox:
+            del self._outboxes[ingress]
+            self._parsing.forget(ingress)

@@ -1,0 +1,88 @@
+"""Parsing: the frames of many turns in, their events out. No I/O; a parser actor or an ingress
+(`parser: inline`) drives it, one call per engine step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.messages import Opening, Step
+from parsers.detokenizer import Detokenizer
+from parsers.machine import TurnParser
+from turns.events import Event, TurnStarted, Usage
+from turns.frames import EventBatch, Frame
+
+MakeParser = Callable[[Opening], TurnParser]
+MakeDetokenizer = Callable[[], Detokenizer]
+
+
+class TurnParsing:
+    """One turn between detokeniser and parser, with its token counts."""
+
+    __slots__ = ("_detokenizer", "_opening", "_output", "_parser", "_started", "done")
+
+    def __init__(self, opening: Opening, detokenizer: Detokenizer, parser: TurnParser) -> None:
+        self._opening = opening
+        self._detokenizer = detokenizer
+        self._parser = parser
+        self._started: TurnStarted | None = None
+        self._output = 0
+        self.done = False
+
+    @property
+    def ingress(self) -> str:
+        return self._opening.ingress
+
+    def take(self, frame: Frame) -> list[Event]:
+        """The events of one frame; sets `done` with the last one."""
+        events: list[Event] = []
+        if self._started is None:
+            self._started = TurnStarted(self._opening.input_tokens, max(frame.cached, 0))
+            events.append(self._started)
+        parser, finish = self._parser, frame.finish
+        if frame.ids:
+            self._output += len(frame.ids)
+            events += parser.feed(self._detokenizer.feed(frame.ids), tokens=len(frame.ids))
+        if finish is not None and (rest := self._detokenizer.flush()):
+            events += parser.feed(rest, tokens=0)
+        if finish is None and parser.stopped is not None:
+            finish = "stop"
+        if finish is not None:
+            self.done = True
+            usage = Usage(self._started.input_tokens, self._started.cached_tokens, self._output)
+            events += parser.finish(finish, usage, error=frame.error)
+        return events
+
+
+class Parsing:
+    """All turns that one parser has open. Frames of unknown turns are late and are ignored."""
+
+    def __init__(self, detokenizer: MakeDetokenizer, parser: MakeParser) -> None:
+        self._detokenizer = detokenizer
+        self._parser = parser
+        self._turns: dict[str, TurnParsing] = {}
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def take(self, step: Step) -> dict[str, list[EventBatch]]:
+        """The events of one engine step, by the ingress that owns the turn."""
+        for opening in step.opened:
+            self._turns[opening.turn] = TurnParsing(
+                opening, self._detokenizer(), self._parser(opening)
+            )
+        out: dict[str, list[EventBatch]] = {}
+        for frame in step.frames:
+            turn = self._turns.get(frame.turn)
+            if turn is None:
+                continue
+            events = turn.take(frame)
+            if turn.done:
+                del self._turns[frame.turn]
+            if events:
+                out.setdefault(turn.ingress, []).append(EventBatch(frame.turn, events))
+        return out
+
+    def forget(self, ingress: str) -> None:
+        """Drop every turn of an ingress that is gone."""
+        self._turns = {k: t for k, t in self._turns.items() if t.ingress != ingress}

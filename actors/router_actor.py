@@ -1,0 +1,149 @@
+"""The router actor: the pure router of each model, with a clock and callers.
+
+One replica in the cluster. It learns the fleet from the engines' own reports and answers `choose`
+in one call, reservation included. When it restarts, reports and KV events fill it again; until
+then ingresses fall back to hashing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from actors.engines.engine import EngineStats
+from actors.messages import ReplicaCard, Settlement, encode
+from router.decision import Ask, Decision, Queued, Refusal
+from router.kv import KvEvent
+from router.load import Info, Report
+from router.router import Router, Settings
+
+SILENT_FOR = 10.0
+"""Seconds without a report after which a replica is taken for gone."""
+
+TICK = 0.25
+"""Seconds between two looks at what has run out: patience, reservations, silent replicas."""
+
+decode_ask = msgspec.msgpack.Decoder(Ask).decode
+decode_card = msgspec.msgpack.Decoder(ReplicaCard).decode
+decode_stats = msgspec.msgpack.Decoder(EngineStats).decode
+decode_kv = msgspec.msgpack.Decoder(list[KvEvent]).decode
+decode_settlements = msgspec.msgpack.Decoder(list[Settlement]).decode
+
+
+class ModelRouter:
+    """One model's router, the times of its replicas' reports, and who waits for an answer."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.router = Router(settings)
+        self.heard: dict[str, float] = {}
+        self.waiting: dict[str, asyncio.Future[Decision]] = {}
+
+    def answer(self, now: float) -> None:
+        """Give turns that waited in the queue what the router has decided for them."""
+        for ask, decision in self.router.admit(now):
+            waiter = self.waiting.pop(ask.turn, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(decision)
+            elif not isinstance(decision, Refusal | Queued):
+                self.router.release(decision.reservation, now)
+
+
+class RouterActor:
+    """Plain class; all arguments and answers are msgpack bytes."""
+
+    def __init__(
+        self, settings: Settings | None = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings = settings or Settings()
+        self._clock = clock
+        self._models: dict[str, ModelRouter] = {}
+
+    def _model(self, name: str) -> ModelRouter:
+        model = self._models.get(name)
+        if model is None:
+            model = self._models[name] = ModelRouter(self._settings)
+        return model
+
+    async def choose(self, model: str, data: bytes) -> bytes:
+        """A Decision for an Ask. When it is Queued, `admitted` gives the final one."""
+        ask, one = decode_ask(data), self._model(model)
+        decision = one.router.choose(ask, self._clock())
+        if isinstance(decision, Queued):
+            one.waiting[ask.turn] = asyncio.get_running_loop().create_future()
+        return encode(decision)
+
+    async def admitted(self, model: str, turn: str) -> bytes:
+        """Wait for a queued turn's answer. Leaving (a cancelled call) takes it out of the queue."""
+        one = self._model(model)
+        waiter = one.waiting.get(turn)
+        if waiter is None:
+            return encode(Refusal("waited_too_long", 1))
+        try:
+            return encode(await asyncio.shield(waiter))
+        finally:
+            if not waiter.done():
+                one.waiting.pop(turn, None)
+                one.router.cancel(turn)
+
+    async def settle(self, data: bytes) -> None:
+        """Turns that began on their replica, and reservations that are over."""
+        now = self._clock()
+        for settlement in decode_settlements(data):
+            router = self._model(settlement.model).router
+            if settlement.over:
+                router.release(settlement.reservation, now)
+            else:
+                router.begun(settlement.reservation, now)
+                router.first_token(settlement.reservation, now, settlement.cached)
+        self._answer(now)
+
+    async def report(self, card_data: bytes, stats_data: bytes) -> None:
+        """A replica's card and load. The first one makes it a member."""
+        card, stats = decode_card(card_data), decode_stats(stats_data)
+        one, now = self._model(card.model), self._clock()
+        one.heard[card.replica] = now
+        if card.replica not in one.router.fleet.replicas:
+            one.router.join(card.replica, Info(card.block_size, card.max_turns, card.kv_blocks))
+        load = Report(stats.running, stats.waiting, stats.prefill_tokens, stats.kv_used)
+        one.router.report(card.replica, load)
+        one.answer(now)
+
+    async def kv(self, model: str, replica: str, data: bytes) -> bool:
+        """KV events of a replica; False asks for a snapshot of its cache."""
+        return self._model(model).router.kv(replica, decode_kv(data))
+
+    async def left(self, model: str, replicas: list[str]) -> None:
+        """Replicas that Serve no longer knows."""
+        one = self._model(model)
+        for replica in replicas:
+            one.heard.pop(replica, None)
+            one.router.leave(replica)
+        one.answer(self._clock())
+
+    async def load(self) -> dict[str, dict[str, dict[str, int]]]:
+        """What each replica has on its hands, by model: for tests, metrics and the console."""
+        return {
+            name: {
+                r.name: {"turns": r.turns, "prefill": r.prefill, "reported": r.report.running}
+                for r in one.router.fleet.replicas.values()
+            }
+            for name, one in self._models.items()
+        }
+
+    async def tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(TICK)
+            now = self._clock()
+            for one in self._models.values():
+                silent = [r for r, at in one.heard.items() if now - at > SILENT_FOR]
+                for replica in silent:
+                    del one.heard[replica]
+                    one.router.leave(replica)
+            self._answer(now)
+
+    def _answer(self, now: float) -> None:
+        for one in self._models.values():
+            one.answer(now)

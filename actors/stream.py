@@ -1,0 +1,90 @@
+"""Streams: one HTTP response each, written in the pass that hands out an engine step.
+
+`Writer.write` runs the server's `send` to its end at once, without a task. Only when the client
+reads so slowly that `send` has to wait does the rest run when the socket drains; what comes in the
+meantime waits in memory, up to `bound` bytes, past which the client is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
+from typing import Any
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class Writer:
+    """Writes one response body. Not for use before the response was started."""
+
+    __slots__ = ("_bound", "_closed", "_pending", "_send", "_size", "_stalled", "overflowed")
+
+    def __init__(self, send: Send, *, bound: int = 16 * 2**20) -> None:
+        self._send = send
+        self._pending: list[bytes] = []
+        self._size = 0
+        self._bound = bound
+        self._stalled: asyncio.Future[Any] | None = None
+        self._closed = False
+        self.overflowed = False
+
+    def write(self, data: bytes) -> None:
+        """Send now, or keep it until the client has read what it was sent before."""
+        if self._closed:
+            return
+        if self._stalled is not None:
+            self._size += len(data)
+            if self._size > self._bound:
+                self.overflowed = self._closed = True
+                self._pending.clear()
+                return
+            self._pending.append(data)
+            return
+        self._run(self._send({"type": "http.response.body", "body": data, "more_body": True}))
+
+    def _run(self, sending: Awaitable[None]) -> None:
+        """Drive `send` by hand: a coroutine that need not wait ends in its first step."""
+        if not isinstance(sending, Coroutine):
+            self._stalled = asyncio.ensure_future(sending)
+            self._stalled.add_done_callback(self._drained)
+            return
+        self._step(sending)
+
+    def _step(self, sending: Coroutine[Any, Any, None]) -> None:
+        try:
+            waits_for = sending.send(None)
+        except StopIteration:
+            return
+        except (OSError, RuntimeError):  # the connection is gone; the server cancels the request
+            self._closed = True
+            return
+        if waits_for is None:  # a bare yield to the loop
+            waits_for = asyncio.get_running_loop().create_future()
+            waits_for.get_loop().call_soon(waits_for.set_result, None)
+        waits_for._asyncio_future_blocking = False  # noqa: SLF001 - what a Task does on a yield
+        self._stalled = waits_for
+        waits_for.add_done_callback(lambda _: self._resume(sending))
+
+    def _resume(self, sending: Coroutine[Any, Any, None]) -> None:
+        self._stalled = None
+        self._step(sending)
+        if self._stalled is None:
+            self._flush()
+
+    def _drained(self, _: asyncio.Future[Any]) -> None:
+        self._stalled = None
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._pending and not self._closed:
+            data = b"".join(self._pending)
+            self._pending.clear()
+            self._size = 0
+            self.write(data)
+
+    async def drained(self) -> None:
+        """Wait until everything handed in has been taken by the socket."""
+        while self._stalled is not None and not self._closed:
+            await asyncio.wait([self._stalled])
+            await asyncio.sleep(0)  # lets the callbacks run that may stall it again

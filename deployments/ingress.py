@@ -1,0 +1,95 @@
+"""The ingress deployment: an Ingress with the cluster's parts put in, behind the edge."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import ray
+
+from actors import inline
+from actors.cluster_calls import LeaseCalls, RouterCalls
+from actors.conductor import Conductor
+from actors.edge import AsgiApp, Edge
+from actors.fleet import Fleet, fleet
+from actors.ingress import Ingress
+from actors.inline_parsing import InlineParsing
+from actors.keeper import Keeper
+from actors.lane_readers import LaneReaders
+from actors.model_service import ModelService
+from actors.pages import pages
+from actors.serving import ModelFolder
+from deployments.model import model_spec
+from deployments.settings import AppSettings, StoreSettings
+from deployments.store import MEMORY
+from observe.logs import Logs
+from observe.metrics import Metrics
+from observe.taps import Tap, Taps
+from sessions.guarded_store import GuardedStore
+from sessions.memory_store import MemoryStore
+from sessions.redis_store import RedisStore
+from sessions.store import Store
+
+
+class IngressDeployment:
+    """What Serve calls. Its HTTP side is the edge, built once the replica is."""
+
+    async def __init__(  # type: ignore[misc] # Serve awaits it
+        self, settings: dict[str, Any], router: Any, store: Any, engines: dict[str, Any]
+    ) -> None:
+        chosen = AppSettings.model_validate(settings)
+        name = ray.get_runtime_context().get_actor_name() or ""
+        metrics = Metrics([model.name for model in chosen.models])
+        taps = Taps(metrics, Logs())
+        self._conductor = Conductor()
+        self._readers = LaneReaders(self._conductor, name, taps)
+        calls = RouterCalls(router)
+        models = []
+        for model in chosen.models:
+            handle = engines[model.name]
+            lease = LeaseCalls(handle, name)  # building it starts Serve's router, hence the fleet
+            one = fleet(handle.deployment_name)
+            folder = ModelFolder(model_spec(model))
+            models.append(ModelService(folder, one, calls, lease))
+            one.listen(_tell(calls, model.name))
+            if chosen.parser == "actor":
+                self._readers.follow(one)
+        if chosen.parser == "inline":
+            receive = InlineParsing(self._conductor, models).take
+            inline.RECEIVERS.append((asyncio.get_running_loop(), receive))
+        self.ingress = Ingress(
+            self._conductor,
+            models,
+            keeper=Keeper(await _store(store, taps, chosen.store), ttl=chosen.store.session_ttl_s),
+            metrics=metrics,
+            taps=taps,
+            max_body=chosen.ingress.max_body_bytes,
+            keepalive_s=chosen.ingress.keepalive_s,
+        )
+        await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
+        self._ticking = asyncio.ensure_future(self.ingress.keep_alive_forever())
+
+    def __serve_build_asgi_app__(self) -> AsgiApp:
+        return Edge(self.ingress, pages(self.ingress))
+
+    async def probe(self) -> dict[str, Any]:
+        """Counts for tests and operators."""
+        return {"turns": len(self._conductor), "lanes": sorted(self._readers.open)}
+
+
+async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
+    """The store of this cluster, behind the guard that keeps its troubles from the turns."""
+    url = await deployment.url.remote()
+    store: Store = MemoryStore() if url == MEMORY else RedisStore(url)
+    return GuardedStore(store, tap, timeout=settings.timeout_s)
+
+
+def _tell(calls: RouterCalls, model: str) -> Any:
+    """Pass on to the router which replicas left."""
+    loop = asyncio.get_running_loop()
+
+    def changed(_fleet: Fleet, _came: frozenset[str], left: frozenset[str]) -> None:
+        if left:
+            loop.call_soon_threadsafe(calls.left, model, sorted(left))
+
+    return changed

@@ -1,0 +1,96 @@
+"""Settings: what a cluster's YAML may say, checked before anything is started."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Strict(BaseModel):
+    """An unknown key is an error: a misspelt setting must not be silently without effect."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class EngineSettings(Strict):
+    """Which engine runs a model, how many replicas of it, and what they may use.
+
+    `options` goes to the engine as it is: see `ScriptedSettings` and `VllmSettings`.
+    """
+
+    kind: Literal["scripted", "vllm"] = "scripted"
+    replicas: Annotated[int, Field(ge=1)] = 1
+    cpus: Annotated[float, Field(ge=0)] = 0
+    gpus: Annotated[float, Field(ge=0)] = 0
+    max_ongoing: Annotated[int, Field(ge=1)] = 512
+    drain_s: Annotated[float, Field(gt=0)] = 1800
+    options: dict[str, Any] = {}
+
+
+class PromptSettingsModel(Strict):
+    """What may be done to a prompt before it is tokenised."""
+
+    strip_billing_header: bool = True
+    hoist_system: bool = True
+
+
+class ModelSettings(Strict):
+    """One served model. `folder` may be `scripted:` (built on the fly, no model needed)."""
+
+    name: str
+    folder: str = "scripted:"
+    family: str = "auto"
+    aliases: tuple[str, ...] = ()
+    display_name: str = ""
+    context_window: Annotated[int | None, Field(ge=1)] = None
+    max_output: Annotated[int | None, Field(ge=1)] = None
+    parsers: Annotated[int, Field(ge=1, le=8)] = 1
+    prompt: PromptSettingsModel = PromptSettingsModel()
+    engine: EngineSettings = EngineSettings()
+
+
+class IngressSettings(Strict):
+    """The HTTP side. `keepalive_s`: a silent stream gets a keep-alive event after that long."""
+
+    replicas: Annotated[int, Field(ge=1)] = 1
+    keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10.0
+    max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * 2**20
+    max_ongoing: Annotated[int, Field(ge=1)] = 2048
+    drain_s: Annotated[float, Field(gt=0)] = 1800
+
+
+class RouterSettings(Strict):
+    """How replicas are chosen; see `router.router.Settings`. `queue_limit` 0 refuses at once."""
+
+    policy: Literal["kv", "round_robin", "least_loaded", "sticky"] = "kv"
+    queue_limit: Annotated[int, Field(ge=0)] = 0
+    queue_patience_s: Annotated[float, Field(gt=0)] = 30.0
+
+
+class StoreSettings(Strict):
+    """Where sessions live: `redis` is a URL, "embedded" (a Valkey of our own) or "memory"."""
+
+    redis: str = "embedded"
+    timeout_s: Annotated[float, Field(gt=0)] = 0.25
+    session_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
+
+
+class AppSettings(Strict):
+    """The arguments of the Serve application `deployments.app:build`."""
+
+    models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)]
+    parser: Literal["actor", "inline"] = "actor"
+    ingress: IngressSettings = IngressSettings()
+    router: RouterSettings = RouterSettings()
+    store: StoreSettings = StoreSettings()
+
+    @model_validator(mode="after")
+    def names_are_unique(self) -> AppSettings:
+        """No two models answer to the same name."""
+        names = [name for m in self.models for name in (m.name, *m.aliases)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            msg = f"models: {', '.join(twice)} is the name of more than one model; rename one"
+            raise ValueError(msg)
+        return self

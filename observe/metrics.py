@@ -1,0 +1,160 @@
+"""Metrics: a tap that keeps Prometheus figures in a registry of its own, all named `treadle_*`.
+
+Labels are of bounded number: a model that is not served is `other` (clients may ask for anything),
+and no turn, session, replica or tool is a label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from observe.seen import (
+    CallEnded,
+    FirstEvent,
+    LaneLost,
+    Names,
+    RequestRefused,
+    RouterState,
+    TurnEnded,
+    TurnFailed,
+    TurnReceived,
+    TurnRouted,
+    TurnStarted,
+)
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 1800)
+_GAPS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_ROUTING = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1)
+_SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
+
+
+class Metrics:
+    """`models` are the names of served models; `render` gives the text for `GET /metrics`."""
+
+    content_type = CONTENT_TYPE_LATEST
+
+    def __init__(self, models: Collection[str] = ()) -> None:
+        self._models = frozenset(models)
+        self.registry = registry = CollectorRegistry()
+
+        def counter(name: str, what: str, *labels: str) -> Counter:
+            return Counter(f"treadle_{name}", what, labels, registry=registry)
+
+        def gauge(name: str, what: str, *labels: str) -> Gauge:
+            return Gauge(f"treadle_{name}", what, labels, registry=registry)
+
+        def histogram(name: str, what: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(f"treadle_{name}", what, labels, buckets=buckets, registry=registry)
+
+        turn = ("api", "model")
+        self._refused = counter(
+            "requests_refused", "Requests that never became turns.", "api", "kind"
+        )
+        self._received = counter("turns_received", "Turns received.", *turn)
+        self._in_flight = gauge("turns_in_flight", "Turns received and not over.", "api")
+        self._ended = counter("turns_ended", "Turns that ended, by stop.", *turn, "stop")
+        self._failed = counter(
+            "turns_failed", "Turns that failed, by kind.", *turn, "kind", "streamed"
+        )
+        self._seconds = histogram("turn_seconds", "Received to ended.", _SECONDS, *turn)
+        self._first = histogram("ttft_seconds", "Received to first event.", _SECONDS, *turn)
+        self._gap = histogram("gap_seconds", "Mean time between events, by turn.", _GAPS, *turn)
+        self._longest = histogram(
+            "longest_gap_seconds", "Longest time between events, by turn.", _GAPS, *turn
+        )
+        self._tokens = counter("tokens", "Tokens, by kind; input includes cached.", "model", "kind")
+        self._share = histogram(
+            "cached_share", "Share of the prompt that the cache held.", _SHARES, "model"
+        )
+        self._events = counter("events", "Events brought by lanes.")
+        self._calls = counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
+        self._routed = counter("router_decisions", "Replicas chosen, by why.", "why")
+        self._moved = counter("turns_moved", "Turns routed again after their first replica.")
+        self._routing = histogram("router_seconds", "Time to choose a replica.", _ROUTING)
+        self._redis_up = gauge("redis_up", "1 while the session store answers.")
+        self._redis_up.set(1)
+        self._trouble = counter("redis_trouble", "Store calls that failed.", "operation")
+        self._away = counter("redis_away_seconds", "Time the session store was away.")
+        self._lanes = gauge("lanes", "Lanes open.")
+        self._lanes_lost = counter("lanes_lost", "Lanes lost.")
+        self._lane_turns = counter("lane_turns_lost", "Turns that were on a lost lane.")
+        self._router = gauge("router_state", "The router's state, by figure.", "figure")
+
+    def render(self) -> bytes:
+        """All figures in Prometheus' text form."""
+        return generate_latest(self.registry)
+
+    def request_refused(self, seen: RequestRefused) -> None:
+        self._refused.labels(seen.api, seen.kind).inc()
+
+    def turn_received(self, seen: TurnReceived) -> None:
+        self._received.labels(*self._turn(seen.names)).inc()
+        self._in_flight.labels(seen.names.api).inc()
+
+    def turn_routed(self, seen: TurnRouted) -> None:
+        self._routed.labels(seen.why).inc()
+        self._routing.observe(seen.seconds)
+        if seen.attempt > 1:
+            self._moved.inc()
+
+    def turn_started(self, seen: TurnStarted) -> None:
+        model = self._model(seen.names)
+        if seen.input_tokens > 0:
+            self._share.labels(model).observe(seen.cached_tokens / seen.input_tokens)
+
+    def first_event(self, seen: FirstEvent) -> None:
+        self._first.labels(*self._turn(seen.names)).observe(seen.seconds)
+
+    def events(self, count: int) -> None:
+        self._events.inc(count)
+
+    def call_ended(self, seen: CallEnded) -> None:
+        outcome = f"cut_{seen.cut}" if seen.cut else "ready"
+        self._calls.labels(self._model(seen.names), outcome).inc()
+
+    def turn_ended(self, seen: TurnEnded) -> None:
+        turn = self._turn(seen.names)
+        self._in_flight.labels(seen.names.api).dec()
+        self._ended.labels(*turn, seen.stop).inc()
+        self._seconds.labels(*turn).observe(seen.seconds)
+        if seen.gap >= 0:
+            self._gap.labels(*turn).observe(seen.gap)
+            self._longest.labels(*turn).observe(seen.longest_gap)
+        usage = seen.usage
+        for kind in ("input", "cached", "output", "reasoning"):
+            self._tokens.labels(turn[1], kind).inc(getattr(usage, kind))
+
+    def turn_failed(self, seen: TurnFailed) -> None:
+        self._in_flight.labels(seen.names.api).dec()
+        streamed = "yes" if seen.streamed else "no"
+        self._failed.labels(*self._turn(seen.names), seen.kind, streamed).inc()
+
+    def redis_trouble(self, operation: str, error: str, at: float, *, away: bool) -> None:
+        if away:
+            self._redis_up.set(0)
+        self._trouble.labels(operation).inc()
+
+    def redis_recovered(self, seconds: float, at: float) -> None:
+        self._redis_up.set(1)
+        self._away.inc(seconds)
+
+    def lane_opened(self, lane: str, at: float) -> None:
+        self._lanes.inc()
+
+    def lane_lost(self, seen: LaneLost) -> None:
+        self._lanes.dec()
+        self._lanes_lost.inc()
+        self._lane_turns.inc(seen.turns)
+
+    def router_state(self, seen: RouterState) -> None:
+        for figure in seen.__struct_fields__[1:]:
+            self._router.labels(figure).set(getattr(seen, figure))
+
+    def _model(self, names: Names) -> str:
+        return names.model if names.model in self._models else "other"
+
+    def _turn(self, names: Names) -> tuple[str, str]:
+        return names.api, self._model(names)

@@ -1,0 +1,289 @@
+"""One renderer: what is generated from, counted and shown is the same token ids.
+
+Pure CPU, no I/O after loading; safe from several threads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Struct, field
+
+from families.family import Family
+from prompts.assembly import Piece, assembled, tail_of
+from prompts.blame import blamed
+from prompts.canonical import digest
+from prompts.guard import HOLE, Guard, unguard
+from prompts.memo import Memo
+from prompts.messages import CUT, Conversation, Scribe
+from prompts.recall import Context, Memory, memories, names, recalled
+from prompts.replies import Replies
+from prompts.selection import templates_of
+from prompts.spelling import Spelling
+from prompts.splice import Header, Remembered, header_of, mark, spliced
+from prompts.stabilise import Placed, hoisted, without_billing
+from prompts.template import ChatTemplate, Clock, Folder, TemplateError
+from prompts.thinking import controls
+from prompts.tokenizer import Tokenizer
+from prompts.tools import Function, ToolHeader
+from prompts.traits import Message, read
+from turns.errors import InvalidRequestError
+from turns.reply import Reply
+from turns.turn import Turn
+
+_SLOT = re.compile(f"{HOLE}([0-9]+){HOLE}")
+
+
+class PromptSettings(Struct, frozen=True):
+    """What an operator may choose about prompts.
+
+    `efforts` gives reasoning budgets in tokens for effort words that the family's template does
+    not take itself; None is no limit.
+    """
+
+    strip_billing_header: bool = True
+    hoist_system: bool = True
+    fast_tokenizer: bool = True
+    efforts: dict[str, int | None] = field(
+        default_factory=lambda: {
+            "minimal": 512,
+            "low": 2048,
+            "medium": 8192,
+            "high": None,
+            "xhigh": None,
+            "max": None,
+        }
+    )
+
+
+class Prompt(Struct, frozen=True):
+    """A turn ready for an engine.
+
+    `tail` is the end of the rendered text, at most 256 characters; `stop_ids` end the reply.
+    `thinking_budget` limits reasoning, in tokens. `reply_at` is how many ids stand before the
+    header of the reply, -1 where that is not known. `spliced` counts replies that the ledger gave.
+    """
+
+    ids: list[int]
+    tail: str
+    stop_ids: tuple[int, ...]
+    thinking_budget: int | None
+    reply_at: int = -1
+    spliced: int = 0
+
+
+class _Voice(Struct):
+    """A template and what writes for it."""
+
+    template: ChatTemplate
+    scribe: Scribe
+    digest: bytes
+    headers: Memo[bytes, tuple[Header | None]]
+
+
+class Plan(Struct):
+    """A turn on its way to a prompt: all but what the ledger knows."""
+
+    voice: _Voice
+    budget: int | None
+    arguments: dict[str, Any]
+    tools: list[Function]
+    conversation: Conversation
+    context: Context
+    memories: list[Memory]
+
+    @property
+    def keys(self) -> list[str]:
+        """What to look up in the ledger, in one round trip."""
+        return [key for memory in self.memories for key in memory.keys]
+
+    def render(self, messages: list[Message], *, generate: bool = True) -> str:
+        return self.voice.template.render(
+            messages, tools=self.tools, generate=generate, arguments=self.arguments
+        )
+
+
+class Prompter:
+    """Turns to prompts, for one model."""
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        templates: Mapping[str, ChatTemplate],
+        family: Family,
+        settings: PromptSettings,
+    ) -> None:
+        """`templates` by name: `default`, and `tool_use` where turns with tools have their own."""
+        self.tokenizer = tokenizer
+        self.family = family
+        self.settings = settings
+        self._guard = Guard(tokenizer.special.values())
+        self._header = ToolHeader(self._guard)
+        self._spelling = Spelling(family, self._guard)
+        self._voices = {name: self._voice(template) for name, template in templates.items()}
+        ids = {name: tokenizer.id_of(name) for name in family.stop_tokens}
+        self._stops = {name: number for name, number in ids.items() if number is not None}
+
+    @classmethod
+    def load(
+        cls,
+        model_dir: Path,
+        family: Family,
+        *,
+        settings: PromptSettings | None = None,
+        clock: Clock = datetime.now,
+    ) -> Prompter:
+        """From a model folder. Raises `FileNotFoundError` or `ValueError` if it cannot serve."""
+        settings = settings or PromptSettings()
+        tokenizer = Tokenizer.load(
+            model_dir,
+            control=(*family.special_tokens, *family.stop_tokens),
+            fast=settings.fast_tokenizer,
+        )
+        return cls(tokenizer, templates_of(Folder(model_dir), family, clock), family, settings)
+
+    def prepare(self, turn: Turn) -> Prompt:
+        """The prompt of a turn. Raises `InvalidRequestError` naming the message and the field."""
+        return self.finish(self.plan(turn))
+
+    def render(self, turn: Turn) -> str:
+        """The text of the prompt, for people to read."""
+        plan = self.plan(turn)
+        return unguard(self._text(plan, plan.conversation.messages))
+
+    def plan(self, turn: Turn) -> Plan:
+        """All that can be done before the ledger is asked. Raises as `prepare`."""
+        control = controls(turn, self.family, self.settings.efforts)
+        arguments = {name: self._guard.argument(v) for name, v in control.arguments.items()}
+        replay = self.family.replay
+        kept = bool(replay.agentic) and replay.agentic.items() <= control.arguments.items()
+        with _shallow():
+            tools = self._header.of(turn.tools)
+            voice = self._voices.get("tool_use" if tools else "default") or self._voices["default"]
+            conversation = voice.scribe.write(
+                self._placed(turn), turn.tools, arguments, keep="always" if kept else replay.keep
+            )
+        context = Context(
+            model=self.tokenizer.digest + voice.digest,
+            thinking=bool(control.on),
+            ordered=turn.api != "chat",
+        )
+        return Plan(
+            voice=voice,
+            budget=control.budget,
+            arguments=arguments,
+            tools=tools,
+            conversation=conversation,
+            context=context,
+            memories=memories(conversation, context),
+        )
+
+    def finish(self, plan: Plan, found: Mapping[str, Sequence[int]] | None = None) -> Prompt:
+        """The prompt, with the replies in it that the ledger has: `found` by key."""
+        header = self._header_of(plan)
+        known = recalled(plan.memories, found or {}) if found and header else {}
+        with _shallow():
+            pieces = self._spliced(plan, known, header) if known and header else None
+            if pieces is None:
+                known = {}
+                pieces = [self._text(plan, plan.conversation.messages)]
+        opening = None if plan.conversation.open else header
+        ids, reply_at = assembled(self.tokenizer, pieces, opening)
+        return Prompt(
+            ids=ids,
+            tail=tail_of(self.tokenizer, pieces, ids),
+            stop_ids=tuple(self._stops.values()),
+            thinking_budget=plan.budget,
+            reply_at=reply_at,
+            spliced=len(known),
+        )
+
+    def entries(
+        self, plan: Plan, prompt: Prompt, reply: Reply, output: Sequence[int]
+    ) -> dict[str, list[int]]:
+        """What the ledger shall remember of a finished turn: ids by key, nothing if it must not.
+
+        `output` is all that the engine generated, its stop token included.
+        """
+        if prompt.reply_at < 0 or not output:
+            return {}
+        ids = [*prompt.ids[prompt.reply_at :], *output]
+        return dict.fromkeys(names(plan.conversation, reply, plan.context), ids)
+
+    def _spliced(
+        self, plan: Plan, known: Mapping[int, Sequence[int]], header: Header
+    ) -> list[Piece] | None:
+        """The rendering in pieces, the known replies as ids; None if one is not found in it."""
+        messages = [
+            _marked(message, place) if place in known else message
+            for place, message in enumerate(plan.conversation.messages)
+        ]
+        remembered = [Remembered(mark(place), ids) for place, ids in known.items()]
+        return spliced(self._text(plan, messages), remembered, header, self._stops)
+
+    def _text(self, plan: Plan, messages: list[Message]) -> str:
+        """The rendered text with its guards still in place."""
+        conversation = plan.conversation
+        try:
+            text = plan.render(messages, generate=not conversation.open)
+        except TemplateError as err:
+            raise blamed(err, conversation, plan.render) from err
+        if conversation.open:
+            text = text.partition(CUT)[0]
+        if conversation.holes:
+            text = _SLOT.sub(lambda found: conversation.holes[int(found[1])], text)
+        return text
+
+    def _header_of(self, plan: Plan) -> Header | None:
+        key = msgspec.json.encode(plan.arguments)
+        known = plan.voice.headers.get(key)
+        if known is None:
+            template, traits = plan.voice.template, plan.voice.scribe.traits
+            made = header_of(template, traits, plan.arguments, self.tokenizer.controls)
+            known = (made,)
+            plan.voice.headers.put(key, known)
+        return known[0]
+
+    def _placed(self, turn: Turn) -> list[Placed]:
+        placed = [Placed(message, index) for index, message in enumerate(turn.messages)]
+        if self.settings.strip_billing_header:
+            placed = without_billing(placed)
+        return hoisted(placed) if self.settings.hoist_system else placed
+
+    def _voice(self, template: ChatTemplate) -> _Voice:
+        family, guard = self.family, self._guard
+        traits = read(template, {**family.thinking.on, **family.replay.agentic})
+        reasons = family.replay.keep != "never"
+        replies = Replies(template, traits, guard, self._spelling, reasons=reasons)
+        scribe = Scribe(
+            family,
+            traits,
+            guard=guard,
+            header=self._header,
+            spelling=self._spelling,
+            replies=replies,
+        )
+        return _Voice(template, scribe, digest(template.source.encode()), Memo(64))
+
+
+@contextmanager
+def _shallow() -> Iterator[None]:
+    try:
+        yield
+    except RecursionError as err:
+        msg = "tools or messages are nested too deeply"
+        raise InvalidRequestError(msg) from err
+
+
+def _marked(message: Message, place: int) -> Message:
+    """The reply with a mark in its content, by which it is found in the rendering."""
+    content = message["content"]
+    if isinstance(content, str):
+        return message | {"content": mark(place) + content}
+    return message | {"content": [{"type": "text", "text": mark(place)}, *content]}

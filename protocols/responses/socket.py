@@ -1,0 +1,39 @@
+"""The WebSocket mode of the Responses API: the same events, one JSON text frame each.
+
+A `response.create` frame is decoded like a request body (its `type` is tolerated). With
+`generate: false` (`Turn.echo["generate"]`) the client only wants its prompt prefilled: the reply is
+a response that began and completed with no output.
+"""
+
+from __future__ import annotations
+
+from protocols import errors
+from protocols.protocol import Encoder
+from turns.errors import InvalidRequestError, TreadleError
+from turns.events import Event, TurnEnded, TurnStarted, Usage
+
+CREATE = "response.create"
+_DATA = b"data: "
+
+
+def frames(raw: bytes) -> list[str]:
+    """The JSON of each event in a piece of stream that an encoder wrote."""
+    lines = raw.split(b"\n")
+    return [line.removeprefix(_DATA).decode() for line in lines if line.startswith(_DATA)]
+
+
+def error_frame(error: TreadleError) -> str:
+    """An error before a response began; the connection stays open for the next request."""
+    status, _, body = errors.openai(error, "")
+    return f'{{"type":"error","status":{status},' + body.decode().removeprefix("{")
+
+
+def unknown_frame(kind: str) -> InvalidRequestError:
+    """The error for a frame of another type."""
+    return InvalidRequestError(f"Send frames of type '{CREATE}', not '{kind}'", param="type")
+
+
+def warmed(encoder: Encoder, tokens: int) -> list[str]:
+    """The frames of a turn that was only prefilled with `tokens` tokens."""
+    events: list[Event] = [TurnStarted(tokens), TurnEnded("end", Usage(tokens))]
+    return frames(encoder.encode(events))

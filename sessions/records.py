@@ -1,0 +1,125 @@
+"""Records: what is kept, and the kinds under which it is kept. Msgpack, fields by name, so that a
+field may be added while old records are still about. Times are seconds since the epoch.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, Literal, TypeVar
+
+from msgspec import DecodeError, Struct, field, msgpack
+
+from turns.events import Stop, Usage
+from turns.reply import ReplyBlock
+from turns.turn import Api, Hints
+
+T = TypeVar("T")
+
+
+class RecordError(ValueError):
+    """What is stored cannot be read as its kind: it is of another version, or not ours."""
+
+
+class SessionSeen(Struct, frozen=True):
+    """A turn that shows a session. Empty fields say nothing and change nothing; `hints` is None
+    when the harness gave none with this turn.
+    """
+
+    owner: str
+    key: str
+    at: float
+    harness: str = ""
+    model: str = ""
+    parent: str = ""
+    hints: Hints | None = None
+
+
+class SessionRecord(Struct, frozen=True):
+    """A session as last seen. `turns` counts them all; `hints` are the latest given."""
+
+    owner: str
+    key: str
+    created: float
+    last_seen: float
+    turns: int = 1
+    harness: str = ""
+    model: str = ""
+    parent: str = ""
+    hints: Hints = field(default_factory=Hints)
+
+
+def touched(record: SessionRecord | None, seen: SessionSeen) -> SessionRecord:
+    """The session after a turn: the parent is the first one told, all else the latest told."""
+    before = record or SessionRecord(seen.owner, seen.key, seen.at, seen.at, turns=0)
+    return SessionRecord(
+        owner=seen.owner,
+        key=seen.key,
+        created=before.created,
+        last_seen=seen.at,
+        turns=before.turns + 1,
+        harness=seen.harness or before.harness,
+        model=seen.model or before.model,
+        parent=before.parent or seen.parent,
+        hints=before.hints if seen.hints is None else seen.hints,
+    )
+
+
+class StoredReply(Struct, frozen=True):
+    """The reply of one turn. `ids` are the generated token ids as `token_ids.pack` gives them;
+    `prompt_hash` is the hash of the prompt's token ids.
+    """
+
+    turn: str
+    session: str
+    prompt_hash: int
+    blocks: tuple[ReplyBlock, ...]
+    ids: bytes
+    usage: Usage
+    stop: Stop | None
+    created: float
+
+
+class StoredResponse(Struct, frozen=True):
+    """A response that its client may fetch, continue, cancel or delete by id. `input` holds the
+    request's input items and `body` the response object, both JSON as the API spells them.
+    """
+
+    id: str
+    api: Api
+    model: str
+    created: float
+    status: Literal["in_progress", "queued", "completed", "incomplete", "failed", "cancelled"]
+    input: bytes
+    body: bytes
+    previous: str = ""
+    conversation: str = ""
+    session: str = ""
+
+
+class Kind(Generic[T]):
+    """A kind of record: its name in keys and its type. A turn cannot go on without a record that
+    it `needs`: where the store is away, asking for one is an error and not "there is none".
+    """
+
+    def __init__(self, name: str, of: type[T], *, needed: bool = False) -> None:
+        self.name = name
+        self.needed = needed
+        self._decoder = msgpack.Decoder(of)
+
+    def encode(self, record: T) -> bytes:
+        return _encoder.encode(record)
+
+    def decode(self, data: bytes) -> T:
+        """RecordError when the bytes are no record of this kind."""
+        try:
+            return self._decoder.decode(data)
+        except DecodeError as error:
+            raise RecordError(f"a stored {self.name} cannot be read: {error}") from error
+
+
+_encoder = msgpack.Encoder()
+
+REPLY = Kind("reply", StoredReply)
+TURNS = Kind("turns", str)  # of a session: its turns' ids, a list
+LEDGER = Kind("ledger", bytes)
+RESPONSE = Kind("response", StoredResponse, needed=True)
+CONVERSATION = Kind("conversation", bytes, needed=True)  # its items, a list of JSON texts

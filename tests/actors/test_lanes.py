@@ -1,0 +1,87 @@
+"""Lanes: what is sent arrives once and in order, and memory is bounded by what is owed."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from actors.lanes import FrameLane, LaneClosedError, Outbox
+from actors.messages import Opening, decode_batches, decode_step
+from turns.events import TextDelta
+from turns.frames import EventBatch, Frame, ParseSpec
+
+
+def batches(*texts: str) -> list[EventBatch]:
+    return [EventBatch("t", [TextDelta(text)]) for text in texts]
+
+
+async def test_outbox_says_that_it_is_open_and_merges_what_waits() -> None:
+    outbox = Outbox()
+    items = outbox.items()
+    assert decode_batches(await anext(items)) == []
+    outbox.add(batches("a"))
+    outbox.add(batches("b"))
+    assert decode_batches(await anext(items)) == batches("a", "b")
+
+
+async def test_outbox_cuts_off_a_reader_that_takes_nothing() -> None:
+    outbox = Outbox(bound=2)
+    outbox.add(batches("a", "b", "c"))
+    with pytest.raises(LaneClosedError):
+        outbox.add(batches("d"))
+    items = outbox.items()
+    await anext(items)
+    with pytest.raises(StopAsyncIteration):
+        await anext(items)
+
+
+class Pushes:
+    """A transport whose acknowledgements come when the test gives them."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[int]] = []
+        self.acks: list[asyncio.Future[None]] = []
+        self.openings: list[str] = []
+
+    def __call__(self, data: bytes) -> asyncio.Future[None]:
+        step = decode_step(data)
+        self.steps.append([i for frame in step.frames for i in frame.ids])
+        self.openings += [opening.turn for opening in step.opened]
+        ack: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.acks.append(ack)
+        return ack
+
+
+async def test_frames_wait_for_credit_and_then_go_in_order() -> None:
+    pushes, lost = Pushes(), []
+    lane = FrameLane(pushes, on_lost=lost.append, credit=2)
+    lane.open(Opening("t", "i", ParseSpec("f", ""), 1))
+    for i in range(5):
+        lane.send([Frame("t", [i])])
+    assert pushes.steps == [[0], [1]]
+    for ack in pushes.acks:
+        ack.set_result(None)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert pushes.steps == [[0], [1], [2, 3, 4]]
+    assert (pushes.openings, lost) == (["t"], [])
+
+
+async def test_failed_push_loses_the_lane_once() -> None:
+    pushes, lost = Pushes(), []
+    lane = FrameLane(pushes, on_lost=lost.append, credit=1)
+    lane.send([Frame("t", [1])])
+    pushes.acks[0].set_exception(RuntimeError("dead"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    lane.send([Frame("t", [2])])
+    assert lane.lost
+    assert [str(error) for error in lost] == ["dead"]
+    assert pushes.steps == [[1]]
+
+
+def test_frame_is_small_on_the_wire() -> None:
+    frame = msgspec.msgpack.encode(Frame("0123456789abcdef0123456789abcdef", [151643]))
+    assert len(frame) < 50

