@@ -16,6 +16,7 @@ from msgspec import Struct
 from actors.conductor import LeaseCall
 from actors.fleet import Fleet
 from actors.serving import ModelFolder, ModelSpec
+from parsers.constraints import constraint
 from prompts.prompter import Prompt
 from protocols.models import ModelCard
 from router.blocks import chain
@@ -191,4 +192,7 @@ class ModelService:
             priority=-turn.hints.priority,
             conversation=turn if conversation else None,
             thinking_budget=prompt.thinking_budget,
+            constraint=constraint(
+                self.folder.grammar, turn.tools, turn.tool_choice, turn.output, tail=prompt.tail
+            ),
         )

@@ -182,8 +182,9 @@ def combine(
         first = reasoning.first
         enter = tuple((marker, Go("reasoning", first=first)) for marker in reasoning.openers)
         leave = tuple((marker, Go("text")) for marker in reasoning.closers)
-        again = tuple((marker, Go("reasoning", first=True)) for marker in reasoning.openers)
-        orphans = tuple((marker, Go("text", first=True)) for marker in reasoning.closers)
+        # A tag that is out of place is no text; a phrase is, but where text still is to come.
+        again = tuple((marker, Go("reasoning", first=first)) for marker in reasoning.openers)
+        orphans = tuple((marker, Go("text", first=first)) for marker in reasoning.closers)
         draft = not reasoning.ended_by_calls
         inner = tuple((marker, replace(go, draft=draft)) for marker, go in opens if not go.first)
         aside = tuple((marker, Go("text")) for marker in reasoning.aside)

@@ -35,7 +35,13 @@ _LONGEST_SOCKET = 100  # the kernel takes 107 bytes
 # the temporary directory to take along, or empty.
 _SCRIPT = """
 exec 3<&0 </dev/null
-(while read -r _; do :; done; kill -TERM $$ 2>/dev/null; [ -z "$2" ] || rm -rf "$2") <&3 &
+{
+  while read -r _; do :; done
+  kill -TERM $$
+  for _ in 1 2 3 4; do kill -0 $$ || break; sleep 0.5; done
+  kill -KILL $$
+  [ -z "$2" ] || rm -rf "$2"
+} <&3 2>/dev/null &
 exec 3<&-
 exec "$0" "$1"
 """

@@ -19,8 +19,9 @@ def name_of(requirement: str) -> str:
 
 
 def asked() -> set[str]:
-    groups = PROJECT["dependency-groups"]
-    listed = [*PROJECT["project"]["dependencies"], *(r for group in groups.values() for r in group)]
+    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    tools = project["optional-dependencies"]["tools"]
+    listed = [*project["dependencies"], *tools, *(r for group in groups.values() for r in group)]
     return {name_of(requirement) for requirement in listed if isinstance(requirement, str)}
 
 

@@ -85,7 +85,8 @@ sys.stdin.read()
 """
 
 
-def test_the_server_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("hangs", [False, True], ids=["server well", "server hangs"])
+def test_the_server_dies_with_an_owner_that_is_killed(tmp_path: Path, hangs: bool) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, str(tmp_path)],
         stdin=subprocess.PIPE,
@@ -95,6 +96,8 @@ def test_the_server_dies_with_an_owner_that_is_killed(tmp_path: Path) -> None:
         assert owner.stdout is not None
         server = psutil.Process(int(owner.stdout.readline()))
         family = [server, *server.children()]
+        if hangs:
+            server.suspend()
         owner.kill()
     assert psutil.wait_procs(family, timeout=10)[1] == []
 

@@ -41,7 +41,7 @@ Failed = Callable[[str], None]
 
 def engine_args(settings: VllmSettings, kv: KvEndpoints | None) -> AsyncEngineArgs:
     cpu = current_platform.is_cpu()
-    gib = settings.kv_cache_gib
+    gib = settings.kv_cache_gib or (1 if cpu else None)
     named: dict[str, Any] = {
         "model": settings.model,
         "tokenizer": settings.tokenizer,
@@ -53,7 +53,7 @@ def engine_args(settings: VllmSettings, kv: KvEndpoints | None) -> AsyncEngineAr
         "gpu_memory_utilization": settings.gpu_memory,
         "tensor_parallel_size": settings.tensor_parallel,
         "dtype": settings.dtype,
-        "enforce_eager": settings.eager,
+        "enforce_eager": cpu if settings.eager is None else settings.eager,
         "load_format": settings.load_format,
         "seed": settings.seed,
         "enable_prefix_caching": True,

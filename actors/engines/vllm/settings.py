@@ -12,9 +12,11 @@ class VllmSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
     `model` is a folder with config, weights and tokenizer; nothing is fetched. `tokenizer` is a
     folder too, where it is not the model's.
-    `kv_cache_gib` is the memory for the KV cache on a CPU; a GPU takes `gpu_memory` (a share, 0-1).
+    `kv_cache_gib` is the memory for the KV cache (on a CPU 1 unless said); a GPU takes
+    `gpu_memory` instead, a share of its own from 0 to 1.
     `max_turns` run at once; `max_queued` more may wait before a turn is refused as overload.
-    `eager` skips compilation: a CPU starts in a tenth of the time and loses a third in decoding.
+    `eager` skips compilation, on a CPU unless said: it starts in a tenth of the time for it and
+    loses a third in decoding.
     `threads` are OpenMP threads of a CPU engine, 0 for all the process may use; `bind` is
     vLLM's `VLLM_CPU_OMP_THREADS_BIND` (`auto`, `nobind`, `0-3`): two engines that share cores
     must not both bind.
@@ -35,7 +37,7 @@ class VllmSettings(Struct, frozen=True, forbid_unknown_fields=True):
     gpu_memory: float | None = None
     tensor_parallel: int = 1
     dtype: str = "auto"
-    eager: bool = False
+    eager: bool | None = None
     load_format: str = "auto"
     threads: int = 0
     bind: str = "nobind"

@@ -40,9 +40,7 @@ CITY = {
 
 async def test_smollm2_answers_and_dies_cleanly(smollm2: Path) -> None:
     """One test, because a start costs 20 CPU-seconds."""
-    settings = VllmSettings(
-        str(smollm2), eager=True, max_model_len=2048, kv_cache_gib=0.25, threads=1
-    )
+    settings = VllmSettings(str(smollm2), max_model_len=2048, kv_cache_gib=0.25, threads=1)
     driven = Driven(settings)
     tokenizer = Tokenizer.from_file(str(smollm2 / "tokenizer.json"))
 
