@@ -145,8 +145,7 @@ class Machine:
     def _gather(self, node: Node, chunk: str) -> int:
         barred = node.barred.search(chunk) if node.barred else None
         fits = barred.start() if barred else len(chunk)
-        if sum(map(len, self._header)) + fits > node.state.limit:
-            return 0
+        fits = min(fits, node.state.limit - sum(map(len, self._header)))
         self._header.append(chunk[:fits])
         if self._journal is not None:
             self._journal.append(chunk[:fits])

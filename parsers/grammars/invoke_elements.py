@@ -23,7 +23,10 @@ _KEY = r'name="(?P<key>[^"]+)"(\s+string="(?P<kind>true|false)")?'
 
 
 class Marks(Struct, frozen=True):
-    """How a family spells the elements; `tokens`: they are made of control tokens."""
+    """How a family spells the elements. `before` and `after` stand around each invoke.
+
+    `tokens`: the marks are made of control tokens.
+    """
 
     section: str
     section_end: str
@@ -51,10 +54,11 @@ def invokes(marks: Marks, *, more: States = (), opens: On = (), spelling: Spelli
         (marks.section, Go("section")),
     )
     header = State("header", barred="<", otherwise="bad_invoke")
+    noise = bool(marks.before or marks.after)
     return Calls(
         opens=((marks.section, Go("section")), (marks.invoke, Go("bare_invoke")), *opens),
         states=(
-            ("section", State("space", on=between[:2], tentative=True)),
+            ("section", State("skip", on=between) if noise else _certain(between)),
             ("invoke", _on(header, _named("invoke_body"))),
             ("bare_invoke", _on(header, _named("bare_body", bare=True), tentative=True)),
             ("bare_body", State("space", on=_bare(inside), tentative=True)),
@@ -64,7 +68,7 @@ def invokes(marks: Marks, *, more: States = (), opens: On = (), spelling: Spelli
             ("value_closed", State("space", on=_ended(inside), tentative=True)),
             ("bad_value", State("skip", on=((marks.parameter_end, Go("invoke_body")), *inside))),
             ("bad_invoke", State("skip", on=((marks.invoke_end, Go("invoked")), *between))),
-            ("invoked", State("space", on=between, otherwise="text")),
+            ("invoked", State("skip" if noise else "space", on=between, otherwise="text")),
             ("section_closed", State("space", on=(between[2], between[1]), otherwise="text")),
             *more,
         ),
@@ -73,6 +77,11 @@ def invokes(marks: Marks, *, more: States = (), opens: On = (), spelling: Spelli
 
 
 _KEYED = Go(routes=(Route(_KEY, "value", do=("key",)),))
+
+
+def _certain(between: On) -> State:
+    """Behind a section's mark in text: it is one when an invoke follows."""
+    return State("space", on=between[:2], tentative=True)
 
 
 def _named(to: str, *, bare: bool = False) -> Go:
