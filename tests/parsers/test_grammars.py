@@ -46,7 +46,7 @@ def test_every_family_has_its_grammar(family) -> None:
 
 
 def test_an_unknown_name_is_answered_with_what_comes_near() -> None:
-    with pytest.raises(LookupError, match="choose one of: .*qwen3_coder"):
+    with pytest.raises(LookupError, match=r"choose one of: .*qwen3_coder"):
         grammars.get("qwen3_code")
 
 

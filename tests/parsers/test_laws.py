@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from parsers.detokenizer import Piece
+from parsers.detokenizer import Detokenizer, Piece
 from parsers.write import write
 from tests.conformance.verdict import unlawful
 from tests.parsers.outputs import (
@@ -63,6 +63,24 @@ def test_any_grouping_of_tokens_gives_the_same_reply(name, tail, finish, output,
     whole = said(parse(grammar(name), [pieces], tail=tail, finish=finish, ids=True))
     frames = [pieces[at : at + size] for at in range(0, len(pieces), size)]
     assert said(parse(grammar(name), frames, tail=tail, finish=finish, ids=True)) == whole
+
+
+@LAWS
+@given(st.data(), names, tails, replies())
+def test_any_cut_of_the_bytes_gives_the_same_reply(data, name, tail, blocks) -> None:
+    """From token ids, one a byte but for control tokens, through the detokeniser."""
+    chosen = grammar(name)
+    output = write(chosen, blocks, tail=tail)
+    ids = [
+        token
+        for piece in tokens(output)
+        for token in ([256 + SPECIAL.index(piece.text)] if piece.special else piece.text.encode())
+    ]
+    size = data.draw(st.integers(1, 9))
+    detokenizer = Detokenizer([bytes([n]) for n in range(256)], dict(enumerate(SPECIAL, 256)))
+    frames = [detokenizer.feed(ids[at : at + size]) for at in range(0, len(ids), size)]
+    reply = said(parse(chosen, [*frames, detokenizer.flush()], tail=tail, ids=True))
+    assert [_nameless(block) for block in reply.blocks] == blocks
 
 
 @LAWS
