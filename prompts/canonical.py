@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -17,33 +18,49 @@ from prompts.exact import loads
 from prompts.traits import Message
 from turns.blocks import Block, Reasoning, Text, ToolCall
 
-_SIZE = 16
+SIZE = 16
+"""Bytes of a digest."""
 _ORDER = {"reasoning": 0, "text": 1, "calls": 2}
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
+_decode = msgspec.json.Decoder(strict=True).decode
+_kind = itemgetter(0)
 
 Run = tuple[str, Any]
 
 
-def digest(*parts: bytes) -> bytes:
-    """One digest of several; no part can pass for the end of another."""
-    hasher = blake2b(digest_size=_SIZE)
-    for part in parts:
-        hasher.update(len(part).to_bytes(8, "little"))
-        hasher.update(part)
-    return hasher.digest()
+def digest(data: bytes) -> bytes:
+    return blake2b(data, digest_size=SIZE).digest()
 
 
-def reply_digest(blocks: Sequence[Block], *, reasoning: bool, ordered: bool) -> bytes:
-    """The digest of what a reply says, with or without its reasoning.
+def said(blocks: Iterable[Block]) -> list[Run]:
+    """What the blocks say, kind by kind, in their order; blank text says nothing."""
+    found: list[Run] = []
+    for block in blocks:
+        match block:
+            case ToolCall():
+                found.append(("calls", (block.name, _value(block))))
+            case Reasoning(redacted=True):
+                pass
+            case Reasoning() | Text() if stripped := block.text.strip():
+                found.append(("text" if isinstance(block, Text) else "reasoning", stripped))
+            case _:
+                pass
+    return found
 
-    Without `ordered`, only the order of calls among themselves counts.
-    """
-    said = [
-        run for block in blocks if (run := _said(block)) and (reasoning or run[0] != "reasoning")
-    ]
+
+def has_reasoning(runs: Iterable[Run]) -> bool:
+    return any(kind == "reasoning" for kind, _ in runs)
+
+
+def without_reasoning(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run[0] != "reasoning"]
+
+
+def reply_digest(runs: Sequence[Run], *, ordered: bool) -> bytes:
+    """The digest of a reply. Without `ordered`, only the order of calls among themselves counts."""
     if not ordered:
-        said.sort(key=lambda run: _ORDER[run[0]])
-    return digest(_encode(list(_runs(said))))
+        runs = sorted(runs, key=lambda run: _ORDER[run[0]])
+    return digest(_encode([_joined(kind, run) for kind, run in groupby(runs, _kind)]))
 
 
 def message_digest(message: Message) -> bytes:
@@ -51,56 +68,40 @@ def message_digest(message: Message) -> bytes:
     return digest(_encode((message["role"], message["content"])))
 
 
-def has_reasoning(blocks: Iterable[Block]) -> bool:
-    """Whether readable reasoning stands among the blocks."""
-    return any(_said(block) for block in blocks if isinstance(block, Reasoning))
-
-
-def _said(block: Block) -> Run | None:
-    match block:
-        case Reasoning(text=text, redacted=False) if text.strip():
-            return "reasoning", text.strip()
-        case Text(text=text) if text.strip():
-            return "text", text.strip()
-        case ToolCall():
-            return "calls", (block.name, _value(block))
-        case _:
-            return None
-
-
-def _runs(said: Iterable[Run]) -> Iterable[Run]:
-    for kind, run in groupby(said, lambda one: one[0]):
-        values = [value for _, value in run]
-        yield kind, values if kind == "calls" else "".join(values)
+def _joined(kind: str, run: Iterable[Run]) -> Run:
+    values = [value for _, value in run]
+    return kind, values if kind == "calls" else "".join(values)
 
 
 def _value(call: ToolCall) -> Any:
     """The arguments as a JSON value: any order of keys, any spelling of a number."""
+    text = call.arguments
     if call.kind == "custom":
-        return call.arguments
+        return text
     try:
-        return _plain(loads(call.arguments)) if call.arguments.strip() else {}
+        return _plain(_decode(text))
+    except (msgspec.DecodeError, RecursionError):
+        return _odd(text)
+
+
+def _odd(text: str) -> Any:
+    """What only Python reads as JSON (NaN, lone surrogates), or nobody."""
+    try:
+        return repr(_plain(loads(text))) if text.strip() else {}
     except ValueError:
-        return call.arguments
+        return text
 
 
 def _plain(value: Any) -> Any:
     """JavaScript has one kind of number: 1 and 1.0 are the same, and large ones are rounded."""
-    match value:
-        case bool() | None | str():
-            return value
-        case int() | float():
-            return _float(value)
-        case dict():
-            return {key: _plain(item) for key, item in value.items()}
-        case list():
-            return [_plain(item) for item in value]
-        case _:
-            return str(value)
-
-
-def _float(number: float) -> float | str:
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return value
+    if kind is dict:
+        return {key: _plain(item) for key, item in value.items()}
+    if kind is list:
+        return [_plain(item) for item in value]
     try:
-        return float(number)
-    except OverflowError:
-        return str(number)
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        return str(value)

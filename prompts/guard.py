@@ -38,6 +38,10 @@ def unguard(text: str) -> str:
     return _ESCAPED.sub(lambda found: _BACK[found[1]] if found[1] else "", text)
 
 
+def _escaped(text: str) -> str:
+    return _PRIVATE.sub(lambda found: ESCAPE + _STAND_IN[found[0]], text)
+
+
 def _mapped(value: Any, write: Callable[[str], str]) -> Any:
     match value:
         case str():
@@ -63,21 +67,22 @@ class Guard:
         )
         self._openers = tuple(sorted({token[0] for token in spelled}))
         self._closers = tuple(sorted({token[-1] for token in spelled}))
+        self._ends = tuple(sorted({*self._openers, *self._closers}))
         self._reach = max(map(len, spelled), default=0)
+        self._longest = max(map(len, self._cores), default=0)
 
     def __call__(self, text: str) -> str:
         """The text as a template may see it."""
-        if not text:
-            return text
-        text = self.spellings(text)
-        if text in self._cores:
-            return MARK + text
-        return self._edges(text)
+        if len(text) <= self._longest and text in self._cores:
+            return MARK + text if text else text
+        if not any(end in text for end in self._ends):
+            return text if text.isascii() else _escaped(text)
+        return self._edges(self.spellings(text))
 
     def spellings(self, text: str) -> str:
         """The text with whole spellings guarded, its edges left alone."""
-        if not text.isascii() and _PRIVATE.search(text):
-            text = _PRIVATE.sub(lambda found: ESCAPE + _STAND_IN[found[0]], text)
+        if not text.isascii():
+            text = _escaped(text)
         return self._spelling.sub(lambda found: found[0][0] + MARK + found[0][1:], text)
 
     def value(self, value: Any) -> Any:

@@ -37,7 +37,7 @@ from turns.errors import InvalidRequestError
 from turns.reply import Reply
 from turns.turn import Turn
 
-_SLOT = re.compile(f"{HOLE}([0-9]+){HOLE}")
+SLOT = re.compile(f"{HOLE}([0-9]+){HOLE}")
 
 
 class PromptSettings(Struct, frozen=True):
@@ -237,7 +237,7 @@ class Prompter:
         if conversation.open:
             text = text.partition(CUT)[0]
         if conversation.holes:
-            text = _SLOT.sub(lambda found: conversation.holes[int(found[1])], text)
+            text = SLOT.sub(lambda found: conversation.holes[int(found[1])], text)
         return text
 
     def _header_of(self, plan: Plan) -> Header | None:

@@ -11,10 +11,16 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from prompts.canonical import digest, has_reasoning, message_digest, reply_digest
+from prompts.canonical import (
+    Run,
+    digest,
+    has_reasoning,
+    message_digest,
+    reply_digest,
+    said,
+    without_reasoning,
+)
 from prompts.messages import Conversation
-from prompts.traits import Message
-from turns.blocks import Block
 from turns.reply import CutCall, Reply
 
 
@@ -41,12 +47,16 @@ def memories(conversation: Conversation, context: Context) -> list[Memory]:
     """The replies of the conversation that may be remembered and that the policy keeps."""
     found: list[Memory] = []
     chain = digest(context.model)
+    last = len(conversation.messages) - 1
     for place, message in enumerate(conversation.messages):
         blocks = conversation.replies[place]
-        last = place == len(conversation.messages) - 1
-        if blocks is not None and conversation.kept[place] and not (last and conversation.open):
-            found.append(Memory(place, _keys(chain, blocks, context)))
-        chain = _next(chain, message, blocks)
+        if blocks is None:
+            chain = digest(chain + message_digest(message))
+            continue
+        runs = said(blocks)
+        if conversation.kept[place] and not (place == last and conversation.open):
+            found.append(Memory(place, _keys(chain, runs, context)))
+        chain = _behind(chain, runs)
     return found
 
 
@@ -55,20 +65,23 @@ def names(conversation: Conversation, reply: Reply, context: Context) -> tuple[s
 
     What was cut, failed, or ended by a stop string is not what the client will send back.
     """
-    whole = not any(isinstance(block, CutCall) for block in reply.blocks)
-    if not whole or not reply.blocks or reply.failed or reply.stop == "stop_sequence":
+    blocks = [block for block in reply.blocks if not isinstance(block, CutCall)]
+    if len(blocks) < len(reply.blocks) or not blocks or reply.failed or conversation.open:
         return ()
-    if reply.stop is None or conversation.open:
+    if reply.stop is None or reply.stop == "stop_sequence":
         return ()
     chain = digest(context.model)
-    for place, message in enumerate(conversation.messages):
-        chain = _next(chain, message, conversation.replies[place])
-    blocks = [block for block in reply.blocks if not isinstance(block, CutCall)]
+    for message, told in zip(conversation.messages, conversation.replies, strict=True):
+        if told is None:
+            chain = digest(chain + message_digest(message))
+        else:
+            chain = _behind(chain, said(told))
+    runs = said(blocks)
     keys: list[str] = []
     for ordered in (True, False):
-        if has_reasoning(blocks):
-            keys.append(_full(chain, blocks, ordered=ordered))
-        keys.append(_bare(chain, blocks, thinking=context.thinking, ordered=ordered))
+        if has_reasoning(runs):
+            keys.append(_full(chain, runs, ordered=ordered))
+        keys.append(_bare(chain, runs, thinking=context.thinking, ordered=ordered))
     return tuple(dict.fromkeys(keys))
 
 
@@ -84,31 +97,28 @@ def recalled(
     return known
 
 
-def _keys(chain: bytes, blocks: Sequence[Block], context: Context) -> tuple[str, ...]:
+def _keys(chain: bytes, runs: Sequence[Run], context: Context) -> tuple[str, ...]:
     """A client that sends reasoning back means that reasoning; else either kind of turn will do."""
-    if has_reasoning(blocks):
-        return (_full(chain, blocks, ordered=context.ordered),)
-    return tuple(
-        _bare(chain, blocks, thinking=thinking, ordered=context.ordered)
-        for thinking in (context.thinking, not context.thinking)
-    )
+    if has_reasoning(runs):
+        return (_full(chain, runs, ordered=context.ordered),)
+    modes = (context.thinking, not context.thinking)
+    return tuple(_bare(chain, runs, thinking=mode, ordered=context.ordered) for mode in modes)
 
 
-def _full(chain: bytes, blocks: Sequence[Block], *, ordered: bool) -> str:
-    return _name(chain, b"full", reply_digest(blocks, reasoning=True, ordered=ordered))
+def _full(chain: bytes, runs: Sequence[Run], *, ordered: bool) -> str:
+    return _name(chain, b"full", reply_digest(runs, ordered=ordered))
 
 
-def _bare(chain: bytes, blocks: Sequence[Block], *, thinking: bool, ordered: bool) -> str:
-    kind = b"bare, thinking" if thinking else b"bare"
-    return _name(chain, kind, reply_digest(blocks, reasoning=False, ordered=ordered))
+def _bare(chain: bytes, runs: Sequence[Run], *, thinking: bool, ordered: bool) -> str:
+    """The name for a client that loses reasoning; what one mode said is not what the other did."""
+    kind = b"lost" if thinking else b"none"
+    return _name(chain, kind, reply_digest(without_reasoning(runs), ordered=ordered))
 
 
-def _name(*parts: bytes) -> str:
-    return urlsafe_b64encode(digest(*parts)).decode().rstrip("=")
+def _name(chain: bytes, kind: bytes, reply: bytes) -> str:
+    return urlsafe_b64encode(digest(chain + kind + reply)).decode().rstrip("=")
 
 
-def _next(chain: bytes, message: Message, blocks: Sequence[Block] | None) -> bytes:
+def _behind(chain: bytes, runs: Sequence[Run]) -> bytes:
     """The chain does not know reasoning: clients that lose it shall find what follows it."""
-    if blocks is None:
-        return digest(chain, message_digest(message))
-    return digest(chain, reply_digest(blocks, reasoning=False, ordered=False))
+    return digest(chain + reply_digest(without_reasoning(runs), ordered=False))

@@ -52,17 +52,20 @@ def spliced(
 
     Ids that end the turn take the place of the template's own end of it.
     """
+    ends = re.compile("|".join(map(re.escape, stops)) or r"(?!)")
     pieces: list[str | Sequence[int]] = []
     start = 0
     for one in remembered:
         at = text.find(one.mark, start)
         cut = _opening(text, header, start, at)
-        end, stop = _ending(text, stops, at)
-        if at < 0 or cut < 0 or end < 0:
+        # the first end of a turn that the template wrote: guarded text spells none
+        stop = ends.search(text, at) if at >= 0 else None
+        if stop is None or cut < 0:
             return None
         ids = one.ids
-        if ids[-1] == stops[stop]:
-            end += len(stop)
+        end = stop.start()
+        if ids[-1] == stops[stop[0]]:
+            end = stop.end()
         elif ids[-1] in stops.values():
             ids = ids[:-1]
         pieces += [text[start:cut], ids]
@@ -75,12 +78,6 @@ def _opening(text: str, header: Header, start: int, at: int) -> int:
     if header.text:
         return text.rfind(header.text, start, at)
     return at - len(header.lead) if text.endswith(header.lead, start, at) else -1
-
-
-def _ending(text: str, stops: Mapping[str, int], at: int) -> tuple[int, str]:
-    """The first end of a turn that the template wrote: guarded text spells none."""
-    places = [(place, stop) for stop in stops if (place := text.find(stop, at)) >= 0]
-    return min(places, default=(-1, ""))
 
 
 def header_of(

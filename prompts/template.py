@@ -22,6 +22,7 @@ from jinja2.nodes import CallBlock, Node
 from jinja2.parser import Parser
 from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import Namespace
 
 from prompts.exact import dumps
 
@@ -68,7 +69,7 @@ class Sandbox(ImmutableSandboxedEnvironment):
     """The sandbox, with a short way for what templates do most: `message.role`, `text.strip`.
 
     The short way gives only what the long way would: entries of plain dicts, methods of plain
-    strings that format nothing, counters of loops.
+    strings that format nothing, counters of loops, the template's own variables.
     """
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -79,6 +80,9 @@ class Sandbox(ImmutableSandboxedEnvironment):
                 return self.undefined(obj=obj, name=attribute) if found is _MISSING else found
         elif attribute in _SAFE.get(kind, ()):
             return getattr(obj, attribute)
+        elif kind is Namespace and not attribute.startswith("_"):
+            found = getattr(obj, attribute, _MISSING)
+            return super().getattr(obj, attribute) if found is _MISSING else found
         return super().getattr(obj, attribute)
 
 

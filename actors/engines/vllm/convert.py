@@ -8,7 +8,7 @@ embedding; here they are put back into the order of the published checkpoints.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,17 @@ def unpermute(rows: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:
     return rows.reshape(heads, -1, 2, columns).swapaxes(1, 2).reshape(-1, columns)
 
 
-def convert(source: Path, folder: Path, progress: Callable[[int, int], None]) -> None:
-    """Write the model of `source` into `folder`; `progress(done, all)` counts tensors."""
+def convert(
+    source: Path,
+    folder: Path,
+    progress: Callable[[int, int], None],
+    *,
+    sampling: Mapping[str, float],
+) -> None:
+    """Write the model of `source` into `folder`; `progress(done, all)` counts tensors.
+
+    `sampling` becomes the model's default sampling.
+    """
     reader = gguf.GGUFReader(source)
     meta = {name: field.contents() for name, field in reader.fields.items()}
     if meta["general.architecture"] != "llama" or meta["tokenizer.ggml.pre"] != "smollm":
@@ -73,7 +82,8 @@ def convert(source: Path, folder: Path, progress: Callable[[int, int], None]) ->
     (folder / "model.safetensors").chmod(0o644)  # it is born private; the rest is not
     tied = "lm_head.weight" not in tensors
     write(folder / "config.json", model_config(meta, tied=tied))
-    write(folder / "generation_config.json", {"eos_token_id": meta["tokenizer.ggml.eos_token_id"]})
+    ends = {"eos_token_id": meta["tokenizer.ggml.eos_token_id"]}
+    write(folder / "generation_config.json", {**ends, "do_sample": True, **sampling})
     tokenizer(meta).save(str(folder / "tokenizer.json"))
     write(folder / "tokenizer_config.json", tokenizer_config(meta))
 

