@@ -74,7 +74,8 @@ class State(Struct, frozen=True, cache_hash=True):
     `ends`: markers that end a reader's body even inside a string, when they begin a line there: a
     raw line break is illegal in a JSON string, so it was never closed.
     `inside`: control tokens that a header holds or a reader knows; others that mark nothing are
-    dropped. `at_end`: actions when the output ends here. `trim`: what the template writes around a value.
+    dropped. `at_end`: actions when the output ends here. `trim`: what the template writes around a
+    value.
     """
 
     reads: Reads
