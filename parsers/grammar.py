@@ -70,7 +70,7 @@ class State(Struct, frozen=True, cache_hash=True):
 
     `otherwise`: where text leads that does not fit (space, header, reader). `barred`: characters
     that no header holds. `done`: actions when a reader has finished, before it goes `then`;
-    `lost`: where a body leads that turned out to be no call and is shown as text.
+    `lost`: where a body leads that turned out to be no call; it is shown if that state is text.
     `ends`: markers that end a reader's body even inside a string, when they begin a line there: a
     raw line break is illegal in a JSON string, so it was never closed.
     `inside`: control tokens that a header holds or a reader knows; others that mark nothing are

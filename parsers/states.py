@@ -258,7 +258,8 @@ class Machine:
         else:
             if self._strict:
                 return self._halt(text[at:])
-            self.emitter.text(self.desk.restore("".join(reader.raw or ())))
+            if node.lost.reads == "text":
+                self.emitter.text(self.desk.restore("".join(reader.raw or ())))
             self._enter(node.lost)
         return text, at
 

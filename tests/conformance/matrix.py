@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from tests.conformance.corpus import CORPUS, ROOT, Case, cases, runs
+from tests.conformance.recorded import DIFFERENT, different, fixtures, name_of
 from tests.conformance.states import KNOWN_BROKEN, NOT_APPLICABLE, UNIMPLEMENTED
 from tests.conformance.verdict import problems
 
@@ -57,7 +58,30 @@ def page(every: list[Case]) -> str:
     for family in sorted(rows):
         parts.append(f"## {family}\n\n| case | state | runs |\n|---|---|---|")
         parts.append("\n".join(rows[family]) + "\n")
-    return "\n".join(parts)
+    return "\n".join([*parts, recorded()])
+
+
+def recorded() -> str:
+    """The recorded outputs of canitoolcall: how many, family by family, and the differences."""
+    counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    for fixture in fixtures():
+        count = counts[name_of(fixture)]
+        count[0] += 1
+        count[1] += not different(fixture)
+    total = [sum(column) for column in zip(*counts.values(), strict=True)]
+    rows = [f"| {name} | {count} | {same} |" for name, (count, same) in sorted(counts.items())]
+    notes = [f"- `{name}`: {why}" for name, why in DIFFERENT.items()]
+    return "\n".join(
+        [
+            "## Recorded outputs\n",
+            f"{total[1]} of the {total[0]} outputs that canitoolcall recorded are read as recorded,",
+            "as tokens and as text under every cut. Where it expects something else:\n",
+            *notes,
+            "\n| family | outputs | as recorded |\n|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def main() -> int:
