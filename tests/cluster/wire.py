@@ -12,7 +12,7 @@ from tests.cluster.asks import PATHS, ask
 PATIENCE = 30.0
 """Seconds without a byte after which a stream counts as stuck."""
 
-DELTAS = {"messages": b"_delta\"", "responses": b".delta\"", "chat": b'"delta":{'}
+DELTAS = {"messages": b'_delta"', "responses": b'.delta"', "chat": b'"delta":{'}
 """What each piece of content brings, by API."""
 
 
