@@ -7,7 +7,6 @@ Ray, Serve and HAProxy would put at a fixed port or path is moved. At the end no
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import signal
 import socket

@@ -112,7 +112,10 @@ def test_answer_is_cut_at_max_tokens(server: Server, api: str) -> None:
 
 @pytest.mark.parametrize(
     ("api", "field"),
-    [pytest.param("messages", "stop_sequences", id="messages"), pytest.param("chat", "stop", id="chat")],
+    [
+        pytest.param("messages", "stop_sequences", id="messages"),
+        pytest.param("chat", "stop", id="chat"),
+    ],
 )
 def test_answer_ends_before_the_stop_word(
     server: Server, control: Control, api: str, field: str
