@@ -50,12 +50,17 @@ serve config="":
     ./run {{config}}
 
 # the property tests, with many more examples than CI takes
-fuzz *arguments:
+fuzz-tests *arguments:
     pytest -q -m "not ray and not vllm and not harness and not gpu" --hypothesis-profile=fuzz {{arguments}}
 
-# family x case and API x case
+# a search for outputs that break a law of the parsers; needs `uv pip install atheris`
+fuzz seconds="60":
+    python fuzz/fuzz_parsers.py -max_total_time={{seconds}}
+
+# family x case and API x case; the parsers' matrix goes to docs/conformance.md
 conformance:
     pytest -q tests/conformance
+    python -m tests.conformance.matrix
 
 # requirements/*.lock from pyproject.toml
 lock *arguments:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from actors.conductor import Conductor
+from actors.lanes import Order
 from actors.messages import Step
 from actors.model_service import ModelService
 from actors.parsing import Parsing
@@ -15,8 +16,10 @@ class InlineParsing:
 
     def __init__(self, conductor: Conductor, models: list[ModelService]) -> None:
         self._conductor = conductor
+        self._order = Order()
         self._parsings = {m.spec.name: Parsing(*m.folder.parser_parts()) for m in models}
 
     def take(self, step: Step, model: str) -> None:
-        for batches in self._parsings[model].take(step).values():
-            self._conductor.deliver(batches, LANE)
+        for due in self._order.take(step):
+            for batches in self._parsings[model].take(due).values():
+                self._conductor.deliver(batches, LANE)

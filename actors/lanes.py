@@ -2,21 +2,27 @@
 
 A lane merges what its consumer has not yet taken into one item, so a slow consumer costs memory in
 proportion to what it is owed, never one item per token; a consumer that takes nothing at all is
-cut off at `bound` batches. Measured choices: docs/decisions/0002-lanes.md.
+cut off at `bound` batches. Ray runs the calls on an asyncio actor in any order, so pushes are
+numbered and put back in order. Measured choices: docs/decisions/0002-lanes.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import itertools
+import uuid
+from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from actors.messages import Opening, Step, encode
 from turns.frames import EventBatch, Frame
 
 ACK_EVERY = 16
-"""Pushes between two awaited acknowledgements. Calls of one caller run in order on the callee, so
-one ack stands for all pushes before it, and awaiting each would cost a task per step."""
+"""Pushes between two awaited acknowledgements. Calls of one caller run nearly in order on the
+callee, so one ack stands for the pushes before it, and awaiting each would cost a task per step."""
+
+MOST_LANES = 4096
+MOST_EARLY = 256
 
 
 class LaneClosedError(Exception):
@@ -59,6 +65,37 @@ class Outbox:
                 yield encode(batches)
 
 
+class Order:
+    """Puts the steps of lanes back into the order in which they were sent.
+
+    What is early waits for what is late. The `MOST_LANES` lanes used last are remembered.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: OrderedDict[str, tuple[int, dict[int, Step]]] = OrderedDict()
+
+    def take(self, step: Step) -> list[Step]:
+        """The steps that are due now that this one is here; raises LaneClosedError on a hole."""
+        due, early = self._lanes.get(step.lane) or (0, {})
+        if step.number != due:
+            early[step.number] = step
+            if len(early) > MOST_EARLY:
+                raise LaneClosedError(f"step {due} of a lane never came")
+            self._keep(step.lane, due, early)
+            return []
+        steps = [step]
+        while (following := early.pop(due + len(steps), None)) is not None:
+            steps.append(following)
+        self._keep(step.lane, due + len(steps), early)
+        return steps
+
+    def _keep(self, lane: str, due: int, early: dict[int, Step]) -> None:
+        self._lanes[lane] = (due, early)
+        self._lanes.move_to_end(lane)
+        if len(self._lanes) > MOST_LANES:
+            self._lanes.popitem(last=False)
+
+
 Push = Callable[[bytes], Awaitable[object]]
 """Sends one item and gives its acknowledgement; the send itself never blocks."""
 
@@ -79,6 +116,8 @@ class FrameLane:
         self._unacked = 0
         self._since_ack = 0
         self._acks: deque[asyncio.Task[None]] = deque()
+        self._name = uuid.uuid4().hex[:12]  # a lane opened again starts its count again
+        self._number = itertools.count()
         self._step = Step([], [])
         self.lost = False
 
@@ -93,6 +132,7 @@ class FrameLane:
 
     def _flush(self) -> None:
         step, self._step = self._step, Step([], [])
+        step.lane, step.number = self._name, next(self._number)
         try:
             ack = self._push(encode(step))
         except Exception as error:  # noqa: BLE001 - whatever the transport raises, the lane is lost

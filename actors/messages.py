@@ -23,10 +23,15 @@ class Opening(Struct, array_like=True, frozen=True):
 
 
 class Step(Struct, array_like=True):
-    """One engine step on its way to a parser: new turns, and the frames of all of them."""
+    """One engine step on its way to a parser: new turns, and the frames of all of them.
+
+    `number` counts the steps of a lane from 0, since they may arrive in another order.
+    """
 
     opened: list[Opening]
     frames: list[Frame]
+    lane: str = ""
+    number: int = 0
 
 
 class LeaseEnd(Struct, array_like=True, frozen=True):

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from actors.lanes import LaneClosedError, Outbox
+from actors.lanes import LaneClosedError, Order, Outbox
 from actors.messages import decode_step
 from actors.parsing import Parsing
 from actors.serving import ModelFolder
+from turns.frames import EventBatch
 
 
 class ParserActor:
@@ -20,18 +21,23 @@ class ParserActor:
 
     def __init__(self, folder: ModelFolder) -> None:
         self._parsing = Parsing(*folder.parser_parts())
+        self._order = Order()
         self._outboxes: dict[str, Outbox] = {}
 
     async def frames(self, data: bytes) -> None:
-        """Take one engine step. Runs to its end without waiting, so calls keep their order."""
-        for ingress, batches in self._parsing.take(decode_step(data)).items():
-            outbox = self._outboxes.get(ingress)
-            if outbox is None:
-                outbox = self._outboxes[ingress] = Outbox()
-            try:
-                outbox.add(batches)
-            except LaneClosedError:
-                self._forget(ingress, outbox)
+        """Take one engine step, in whatever order Ray runs these calls."""
+        for step in self._order.take(decode_step(data)):
+            for ingress, batches in self._parsing.take(step).items():
+                self._hand_on(ingress, batches)
+
+    def _hand_on(self, ingress: str, batches: list[EventBatch]) -> None:
+        outbox = self._outboxes.get(ingress)
+        if outbox is None:
+            outbox = self._outboxes[ingress] = Outbox()
+        try:
+            outbox.add(batches)
+        except LaneClosedError:
+            self._forget(ingress, outbox)
 
     async def events(self, ingress: str) -> AsyncIterator[bytes]:
         """The lane to one ingress. A second reader of the same name replaces the first."""

@@ -4,13 +4,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from actors.messages import Opening, Step
 from parsers.detokenizer import Detokenizer
 from parsers.machine import TurnParser
-from turns.events import Event, TurnStarted, Usage
+from turns.events import Event, TurnFailed, TurnStarted, Usage
 from turns.frames import EventBatch, Frame
+
+log = logging.getLogger(__name__)
+DEFECT = "something went wrong inside the server where it read the model's output"
 
 MakeParser = Callable[[Opening], TurnParser]
 MakeDetokenizer = Callable[[], Detokenizer]
@@ -76,7 +80,12 @@ class Parsing:
             turn = self._turns.get(frame.turn)
             if turn is None:
                 continue
-            events = turn.take(frame)
+            try:
+                events = turn.take(frame)
+            except Exception:
+                # A defect that one turn's output meets must not cost the step's other turns theirs.
+                log.exception("turn %s: a defect in its parsing", frame.turn)
+                events, turn.done = [TurnFailed("internal", DEFECT)], True
             if turn.done:
                 del self._turns[frame.turn]
             if events:

@@ -75,8 +75,9 @@ class ModelFolder:
 
     @cached_property
     def grammar(self) -> Grammar:
-        family = self.family
-        return grammars.get(family.grammar, special=family.special_tokens)
+        """The family's grammar; which of its markers are one token only the vocabulary knows."""
+        special = tuple(sorted(self.tokenizer.special.values()))
+        return grammars.get(self.family.grammar, special=special)
 
     @cached_property
     def prompter(self) -> Prompter:

@@ -1,24 +1,46 @@
-"""A server of our own for a benchmark: started on a free port, watched, ended."""
+"""A server of our own, for benchmarks and for tests: on free ports, with directories of its own.
+
+Any number of them can run beside each other and beside a server that a person started: whatever
+Ray, Serve and HAProxy would put at a fixed port or path is moved. At the end no process is left.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # a benchmark is run as a file
+
+from scripts.serve import environment  # noqa: E402 - see above
+
 UP_WITHIN = 240.0
+ENDS_WITHIN = 40.0
+MARK = "TREADLE_SERVED_IN"
+"""The variable by which a process is known to belong to one server: it holds its directory."""
+
+RUN = """
+import sys
+import ray
+from ray.serve.scripts import cli
+ray.init(address="local", namespace="serve", include_dashboard=False)
+cli(["run", sys.argv[1]])
+"""
+"""`serve run` without the dashboard, which takes a third of the CPU of a start."""
 
 KINDS = {  # what a process is, by a word of its command line
     "ingress": "ServeReplica:{app}:ingress",
@@ -30,23 +52,35 @@ KINDS = {  # what a process is, by a word of its command line
 }
 
 
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_ports(count: int) -> list[int]:
+    """Ports that are free now, all different."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
 
 
 class Server:
-    """A running `serve run` and all processes below it."""
+    """A running `serve run` and all its processes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
         self.process = process
         self.port = port
+        self.folder = folder
 
     def url(self, path: str) -> str:
         return f"http://127.0.0.1:{self.port}{path}"
+
+    def status(self, path: str) -> int:
+        """The status that a GET is answered with; 0 when nobody answers."""
+        try:
+            with urllib.request.urlopen(self.url(path), timeout=5) as answer:  # noqa: S310 - http
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+        except OSError:
+            return 0
 
     def wait_up(self, paths: list[str]) -> None:
         """Until all paths answer 200; raises RuntimeError when the server ends or is too slow."""
@@ -55,11 +89,34 @@ class Server:
         while missing:
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"the server did not come up: {missing} never answered")
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(self.url(missing[0]), timeout=5).close()  # noqa: S310
+            if self.status(missing[0]) == 200:
                 missing.pop(0)
                 continue
-            time.sleep(0.3)
+            time.sleep(0.2)
+
+    def processes(self) -> list[psutil.Process]:
+        """All processes of this server: those below it, and those that carry its mark.
+
+        Ray's workers write their title over their environment, but they are below the raylet.
+        """
+        found: dict[int, psutil.Process] = {}
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                ours = process.pid == self.process.pid
+                if ours or process.environ().get(MARK) == str(self.folder):
+                    for one in (process, *process.children(recursive=True)):
+                        found[one.pid] = one
+        return list(found.values())
+
+    @property
+    def gcs(self) -> str:
+        """The address of its Ray cluster, for a driver that joins it."""
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error):
+                found = re.search(r"--gcs-address=(\S+:\d+)", " ".join(process.cmdline()))
+                if found:
+                    return found[1]
+        raise RuntimeError("this server has no Ray cluster; it has ended")
 
     def cpu(self, app: str) -> dict[str, float]:
         """CPU seconds so far by kind of process; the rest of the cluster is `other`."""
@@ -72,46 +129,62 @@ class Server:
                 used[kind] += times.user + times.system
         return used
 
+    def log(self) -> str:
+        """The end of what it said."""
+        return (self.folder / "log").read_text(errors="replace")[-4000:]
+
 
 @contextlib.contextmanager
 def served(config: Path, paths: list[str]) -> Iterator[Server]:
-    """Serve a config on a free port until the block ends."""
-    port = free_port()
-    content = yaml.safe_load(config.read_text())
-    content["http_options"]["port"] = port
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / config.name
-        file.write_text(yaml.safe_dump(content))
-        log = (Path(folder) / "log").open("wb")
-        process = subprocess.Popen(  # noqa: S603 - our own script
-            [sys.executable, str(ROOT / "scripts/serve.py"), str(file)],
+    """Serve a config until the block ends, its port set to a free one. Up once `paths` answer."""
+    with tempfile.TemporaryDirectory(prefix="tr-", ignore_cleanup_errors=True) as folder:
+        server = start(config, Path(folder))
+        try:
+            server.wait_up(paths)
+            yield server
+        except RuntimeError:
+            sys.stderr.write(server.log())
+            raise
+        finally:
+            stop(server)
+
+
+def start(config: Path, folder: Path) -> Server:
+    """Start a server that keeps everything in `folder`, whose path must be short (sockets)."""
+    port, stats, metrics = free_ports(3)
+    content: dict[str, Any] = yaml.safe_load(config.read_text())
+    content["http_options"] = content.get("http_options", {}) | {"port": port}
+    file = folder / config.name
+    file.write_text(yaml.safe_dump(content))
+    own = {
+        MARK: str(folder),
+        "RAY_TMPDIR": str(folder),
+        "TMPDIR": str(folder),
+        "RAY_SERVE_HAPROXY_STATS_PORT": str(stats),
+        "RAY_SERVE_HAPROXY_METRICS_PORT": str(metrics),
+        "RAY_SERVE_LOG_TO_STDERR": "0",
+    }
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-c", RUN, str(file)],
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=ROOT,
+            env=environment() | own,
         )
-        try:
-            server = Server(process, port)
-            server.wait_up(paths)
-            yield server
-        except RuntimeError:
-            sys.stderr.write((Path(folder) / "log").read_text()[-4000:])
-            raise
-        finally:
-            stop(process)
-            log.close()
+    return Server(process, port, folder)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End the server and every process that it started."""
-    below = psutil.Process(process.pid).children(recursive=True) if process.poll() is None else []
-    process.terminate()
-    try:
-        process.wait(40)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-    _, alive = psutil.wait_procs(below, timeout=10)
-    for left in alive:
+def stop(server: Server) -> None:
+    """End the server in good order, and by force whatever of it is left after `ENDS_WITHIN`."""
+    processes = server.processes()
+    server.process.send_signal(signal.SIGINT)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.process.wait(ENDS_WITHIN)
+    psutil.wait_procs(processes, timeout=5)
+    for left in server.processes():
         with contextlib.suppress(psutil.Error):
             left.kill()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.process.wait(10)

@@ -40,8 +40,11 @@ class EngineDeployment:
     async def lease(self, job: bytes, ingress: str, replica: str = "") -> bytes:
         return await self._replica.lease(job, ingress, replica)
 
-    async def probe(self) -> dict[str, Any]:
-        """Counts for tests and operators: open turns, lanes and the engine's own figures."""
+    async def probe(self, replica: str = "") -> dict[str, Any]:
+        """Counts for tests and operators: open turns and the engine's own figures.
+
+        `replica` is for the request router alone: which replica is asked.
+        """
         stats = msgspec.structs.asdict(self._replica.stats())
         return {"open_turns": self._replica.open_turns, **stats}
 

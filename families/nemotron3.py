@@ -18,7 +18,12 @@ FAMILY = Family(
         "<|im_start|>",
     ),
     architectures=("NemotronHForCausalLM",),
-    template_marks=("<function=example_function_name>", "truncate_history_thinking"),
+    template_marks=(
+        "<function=example_function_name>",
+        "<think>",
+        "enable_thinking",
+        "truncate_history_thinking",
+    ),
     thinking=ThinkingControls(
         default="on",
         on={"enable_thinking": True},

@@ -13,6 +13,7 @@ class Arguments:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._object = JsonObject(desk.arguments, desk.restore, ends=desk.ends)
+        self._called = False
         self.done = False
         self.failed = False
         self.raw: list[str] | None = None
@@ -33,8 +34,19 @@ class Arguments:
         return False
 
 
+class NamedArguments(Arguments):
+    """A bare JSON object: the arguments of the one tool that had to be called."""
+
+    def feed(self, text: str, pos: int, *, final: bool = False) -> int:
+        if not self._called:
+            self._called = True
+            self._desk.call(self._desk.forced)
+        return super().feed(text, pos, final=final)
+
+
 register(
     {
+        "named_arguments": NamedArguments,
         "json_arguments": Arguments,
         "json_call": lambda desk: Envelope(desk, Shape()),
         "bare_json_call": lambda desk: Envelope(desk, Shape(declared=True)),

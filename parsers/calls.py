@@ -27,6 +27,7 @@ class CallDesk:
         self._value: Value | None = None
         self._keys: set[str] = set()
         self.ends: tuple[str, ...] = ()
+        self.forced = ""
         self.restore = specials.restore
         self.spell = specials.spell
 

@@ -82,7 +82,11 @@ class Table:
         self.grammar = grammar
         self.ids = ids
         self.specials = Specials(grammar.special if ids else ())
-        markers = [marker for _, state in grammar.states for marker, _ in state.on]
+        markers = [
+            marker
+            for _, state in grammar.states
+            for marker in (*(marker for marker, _ in state.on), *state.ends, *state.inside)
+        ]
         # Control tokens that mark nothing (the end of the turn) are no part of what is said.
         self.silent = {t for t in grammar.special if not any(t in marker for marker in markers)}
         self._calls = calls

@@ -146,7 +146,7 @@ class Envelope:
             self._step = self._next
             return pos + 1
         if char in '{["':
-            put = self._arguments if arguments else self._skip
+            put = self._arguments if arguments else _ignore
             opens = "{" if arguments else "{["
             inner = JsonObject(put, desk.restore, opens=opens, ends=desk.ends)
             self._value = Wrapped(inner) if char == '"' else inner
@@ -225,6 +225,10 @@ class Envelope:
             self._desk.cut()
         else:
             self._desk.complete()
+
+
+def _ignore(_: str) -> None:
+    """Where the value of a key goes that nobody asked for."""
 
 
 def _end(pattern: re.Pattern[str], text: str, pos: int) -> int:

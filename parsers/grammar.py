@@ -70,10 +70,12 @@ class State(Struct, frozen=True, cache_hash=True):
 
     `otherwise`: where text leads that does not fit (space, header, reader). `barred`: characters
     that no header holds. `done`: actions when a reader has finished, before it goes `then`;
-    `lost`: where a body leads that turned out to be no call and is shown as text.
+    `lost`: where a body leads that turned out to be no call; it is shown if that state is text.
     `ends`: markers that end a reader's body even inside a string, when they begin a line there: a
     raw line break is illegal in a JSON string, so it was never closed.
-    `at_end`: actions when the output ends here. `trim`: what the template writes around a value.
+    `inside`: control tokens that a header holds or a reader knows; others that mark nothing are
+    dropped. `at_end`: actions when the output ends here. `trim`: what the template writes around a
+    value.
     """
 
     reads: Reads
@@ -86,6 +88,7 @@ class State(Struct, frozen=True, cache_hash=True):
     then: str = "text"
     lost: str = "text"
     ends: tuple[str, ...] = ()
+    inside: tuple[str, ...] = ()
     done: tuple[Action, ...] = ()
     at_end: tuple[Action, ...] = ()
     trim: Trim = "none"
@@ -180,8 +183,9 @@ def combine(
         first = reasoning.first
         enter = tuple((marker, Go("reasoning", first=first)) for marker in reasoning.openers)
         leave = tuple((marker, Go("text")) for marker in reasoning.closers)
-        again = tuple((marker, Go("reasoning", first=True)) for marker in reasoning.openers)
-        orphans = tuple((marker, Go("text", first=True)) for marker in reasoning.closers)
+        # A tag that is out of place is no text; a phrase is, but where text still is to come.
+        again = tuple((marker, Go("reasoning", first=first)) for marker in reasoning.openers)
+        orphans = tuple((marker, Go("text", first=first)) for marker in reasoning.closers)
         draft = not reasoning.ended_by_calls
         inner = tuple((marker, replace(go, draft=draft)) for marker, go in opens if not go.first)
         aside = tuple((marker, Go("text")) for marker in reasoning.aside)

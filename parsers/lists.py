@@ -79,12 +79,15 @@ class CallList:
         self.failed = False
 
     def feed(self, text: str, pos: int, *, final: bool = False) -> int:
-        while not self.done and not self.failed:
+        while pos < len(text) and not self.done and not self.failed:
+            item = self._item
             at = self._step(text, pos, final=final)
-            if self.raw is not None:
+            if item is not None and item.done:
+                self.raw = []
+            elif self.raw is not None:
                 self.raw.append(text[pos:at])
-            if at == pos and (at == len(text) or self._item is not None):
-                break
+            if at == pos and self._item is item:
+                break  # held by what reads the item
             pos = at
         return pos
 
@@ -104,7 +107,6 @@ class CallList:
             if item.done:
                 self._item = None
                 self._count += 1
-                self.raw = []
             return pos
         gap = _GAP.match(text, pos)
         pos = gap.end() if gap else pos

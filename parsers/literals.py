@@ -19,7 +19,9 @@ from parsers.lexicon import Lexicon
 
 _WORDS = {"null": "null", "None": "null"}
 _WORDS |= {"true": "true", "True": "true", "false": "false", "False": "false"}
-_PYTHON_NUMBER = re.compile(r"[+-]?(?:[0-9][0-9_]*\.?[0-9_]*|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?\Z")
+_PYTHON_NUMBER = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9_]*)(?:\.[0-9_]*)?|\.[0-9][0-9_]*)(?:[eE][+-]?[0-9]+)?\Z"
+)
 _CLOSERS = {"[": "]", "{": "}", "(": ")"}
 _BARE = re.compile(r"[^ \t\r\n,:=\[\]{}()\"']+")
 _WHITE = re.compile(r"[ \t\r\n]+")

@@ -18,6 +18,7 @@ from parsers.compiled import compiled
 from parsers.detokenizer import Piece
 from parsers.emitter import Emitter, Mint
 from parsers.grammar import Grammar
+from parsers.guided import forced, guided
 from parsers.ids import nine
 from parsers.schema import Schemas
 from parsers.specials import clean
@@ -58,12 +59,13 @@ class TurnParser:
         ids: bool = False,
     ) -> None:
         calls = bool(tools) and tool_choice.mode != "none"
-        table = compiled(grammar, ids=ids, calls=calls)
+        table = compiled(guided(grammar, tool_choice.mode), ids=ids, calls=calls)
         node, edge = table.begin(tail)
         if grammar.calls is not None and grammar.calls.ids == "nine":
             mint = nine(mint)
         self._emitter = Emitter(mint=mint, stop=stop, edge=edge)
         self._machine = Machine(table, Schemas(tools), self._emitter, start=node)
+        self._machine.desk.forced = forced(tool_choice)
         self._specials = table.specials if ids else None
         self._silent = table.silent
         self._finished = False

@@ -13,10 +13,15 @@ from parsers.schema import Schemas
 
 
 class Desk(Protocol):
-    """What a reader may do to the turn."""
+    """What a reader may do to the turn.
+
+    `ends`: markers that end a body even inside a string, when they begin a line there. `forced`:
+    the name of the only tool that may be called, "" when there is a choice.
+    """
 
     schemas: Schemas
     ends: tuple[str, ...]
+    forced: str
 
     def restore(self, text: str) -> str:
         """Control tokens inside text, spelled out."""

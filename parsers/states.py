@@ -145,8 +145,7 @@ class Machine:
     def _gather(self, node: Node, chunk: str) -> int:
         barred = node.barred.search(chunk) if node.barred else None
         fits = barred.start() if barred else len(chunk)
-        if sum(map(len, self._header)) + fits > node.state.limit:
-            return 0
+        fits = min(fits, node.state.limit - sum(map(len, self._header)))
         self._header.append(chunk[:fits])
         if self._journal is not None:
             self._journal.append(chunk[:fits])
@@ -259,7 +258,8 @@ class Machine:
         else:
             if self._strict:
                 return self._halt(text[at:])
-            self.emitter.text(self.desk.restore("".join(reader.raw or ())))
+            if node.lost.reads == "text":
+                self.emitter.text(self.desk.restore("".join(reader.raw or ())))
             self._enter(node.lost)
         return text, at
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -44,9 +45,17 @@ def find(name: str) -> Path:
     sys.exit(f"treadle: no config {name!r}; there is {known or 'none'}, or give a path")
 
 
-def address(config: Path) -> str:
+def free_port(config: Path) -> int:
+    """The port the config asks for. A server that stands there already would be taken for ours."""
     options = (yaml.safe_load(config.read_text()) or {}).get("http_options") or {}
-    return f"http://127.0.0.1:{options.get('port', 8000)}"
+    port = int(options.get("port", 8000))
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("0.0.0.0", port))  # noqa: S104 where HAProxy will bind; closed at once
+        except OSError:
+            sys.exit(f"treadle: port {port} is taken; end what serves there, or change {config}")
+    return port
 
 
 def announce(url: str, server: subprocess.Popen[bytes]) -> None:
@@ -61,7 +70,7 @@ def announce(url: str, server: subprocess.Popen[bytes]) -> None:
         except (OSError, urllib.error.URLError, KeyError, TypeError, yaml.YAMLError):
             time.sleep(0.5)
             continue
-        body = f'{{"model":"{models[0]}","max_tokens":64,"stream":true,"messages":'
+        body = f'{{"model":"{models[0]}","max_tokens":64,"temperature":0,"stream":true,"messages":'
         body += '[{"role":"user","content":"What is the capital of France?"}]}'
         print(f"\ntreadle: ready after {time.monotonic() - began:.0f} s at {url}, Ctrl-C ends it")
         print(f"treadle: serves {', '.join(models)}; try")
@@ -72,7 +81,7 @@ def announce(url: str, server: subprocess.Popen[bytes]) -> None:
 
 def main() -> int:
     config = find(sys.argv[1] if len(sys.argv) > 1 else "")
-    url = address(config)
+    url = f"http://127.0.0.1:{free_port(config)}"
     print(f"treadle: starting Ray and {config.stem} on {url}", flush=True)
     command = [sys.executable, "-m", "ray.serve.scripts", "run", *sys.argv[2:], str(config)]
     # A shell's background job inherits an ignored SIGINT, which `serve run` must not.

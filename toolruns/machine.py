@@ -152,9 +152,9 @@ class ToolRun:
         size = chunk.size if not cut else chunk.size * room // rows
         batch = batch.slice(0, room) if cut else batch
         self._count(batch.num_rows, size, chunk, now)
-        self._note("chunk.received", rows=batch.num_rows, bytes=size, pages=chunk.pages)
         if batch.num_rows:
             self._out.append(Keep(batch, self.chunks))
+        self._note("chunk.received", rows=batch.num_rows, bytes=size, pages=chunk.pages)
         try:
             held = self.judge.take(batch, self._moment(now))
         except PredicateError as error:

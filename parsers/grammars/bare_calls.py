@@ -3,9 +3,8 @@
     {"name": "forecast", "parameters": {"place": "Oslo"}}
     [forecast(place="Oslo"), clock()]
 
-Without marks only a declared tool's name makes a call, and only where the text begins with it;
-behind text it is one if the output ends with it. <|python_tag|> and <|python_start|> are marks:
-behind them any name will do.
+Without marks only a declared tool's name makes a call, and only where a line begins with it.
+<|python_tag|> and <|python_start|> are marks: behind them any name will do.
 """
 
 from __future__ import annotations
@@ -52,17 +51,21 @@ _STATES: States = (
 )
 _OBJECT = '{{"name": {name_json}, "parameters": {arguments}}}'
 
+_OBJECTS: On = (
+    ("{", Go("bare_rows", first=True, keep=True)),
+    ("\n{", Go("bare_rows", keep=True)),
+)
+_LISTS: On = (
+    ("[", Go("bare_list", first=True, keep=True)),
+    ("\n[", Go("bare_list", keep=True)),
+)
 LLAMA_JSON = Calls(
-    opens=(*_AGAIN, ("{", Go("bare_rows", first=True, keep=True))),
+    opens=(*_AGAIN, *_OBJECTS),
     states=_STATES,
     spelling=Spelling(call=_OBJECT, between="; "),
 )
 PYTHONIC = Calls(
-    opens=(
-        *_AGAIN,
-        ("{", Go("bare_rows", first=True, keep=True)),
-        ("[", Go("bare_list", first=True, keep=True)),
-    ),
+    opens=(*_AGAIN, *_OBJECTS, *_LISTS),
     states=_STATES,
     spelling=Spelling(call=_OBJECT, between="; "),
 )

@@ -12,18 +12,19 @@ Either family reads both.
 from __future__ import annotations
 
 from parsers.grammar import Calls, Go, On, Reasoning, Route, Spelling, State, combine
+from parsers.grammars.json_body import json_body
 from parsers.grammars.think_tags import THINK
 
 BEGIN, END = "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"
 CALL, CALL_END, SEP = "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>", "<｜tool▁sep｜>"
 _NAMED = r"(?P<name>[^\s`{}]+)"
 _ARGUMENTS = Route(_NAMED, "arguments", do=("call",))
-_NEXT: On = ((CALL, Go("type")), (END, Go("section_closed")), (BEGIN, Go("section")))
+_NEXT: On = ((BEGIN, Go("section")), (CALL, Go("type")), (END, Go("section_closed")))
 
 
 def sections(spelling: Spelling) -> Calls:
     return Calls(
-        opens=((BEGIN, Go("section")), (CALL, Go("type"))),
+        opens=_NEXT,
         states=(
             ("section", State("skip", on=_NEXT)),
             (
@@ -60,11 +61,8 @@ def sections(spelling: Spelling) -> Calls:
                     otherwise="section",
                 ),
             ),
-            (
-                "arguments",
-                State("reader", reader="json_arguments", then="section", otherwise="section"),
-            ),
-            ("section_closed", State("space", on=(*_NEXT[1:],), otherwise="text")),
+            *json_body("arguments", then="section", otherwise="section", ends=(CALL_END,)),
+            ("section_closed", State("space", on=_NEXT, otherwise="text")),
         ),
         spelling=spelling,
     )

@@ -10,7 +10,7 @@ from parsers.grammar import Calls, Go, On, Reasoning, Route, Spelling, State, co
 _NAMED = r"(?:call:)?(?P<name>[^\s:{}()]+)"
 
 
-def gemma(opener: str, closer: str, *, reader: str, parens: str = "") -> Calls:
+def gemma(opener: str, closer: str, quote: str, *, reader: str, parens: str = "") -> Calls:
     """`reader` reads the arguments in braces, `parens` those in a slip's round brackets."""
     brackets: On = (("{", Go(routes=(Route(_NAMED, "arguments", do=("call",)),))),)
     if parens:
@@ -18,7 +18,10 @@ def gemma(opener: str, closer: str, *, reader: str, parens: str = "") -> Calls:
     again: On = ((closer, Go("call_closed")), (opener, Go("call_name")))
     states = [
         ("call_name", State("header", on=(*brackets, *again), otherwise="bad_call")),
-        ("arguments", State("reader", reader=reader, then="call_read", otherwise="bad_call")),
+        (
+            "arguments",
+            State("reader", reader=reader, then="call_read", otherwise="bad_call", inside=(quote,)),
+        ),
         ("bad_call", State("skip", on=again)),
         ("call_read", State("space", on=again, otherwise="text")),
         ("call_closed", State("space", on=again, otherwise="text")),
@@ -34,9 +37,14 @@ def gemma(opener: str, closer: str, *, reader: str, parens: str = "") -> Calls:
     )
 
 
-GEMMA4 = gemma("<|tool_call>", "<tool_call|>", reader="gemma4_arguments", parens="gemma4_parens")
+GEMMA4 = gemma(
+    "<|tool_call>", "<tool_call|>", '<|"|>', reader="gemma4_arguments", parens="gemma4_parens"
+)
 FUNCTIONGEMMA = gemma(
-    "<start_function_call>", "<end_function_call>", reader="functiongemma_arguments"
+    "<start_function_call>",
+    "<end_function_call>",
+    "<escape>",
+    reader="functiongemma_arguments",
 )
 CHANNEL = Reasoning(
     openers=("<|channel>thought\n", "<|channel>thought", "<|channel>"),

@@ -11,6 +11,7 @@ mark says nothing. Inside a message a channel mark counts only when a whole head
 from __future__ import annotations
 
 from parsers.grammar import Calls, Go, Grammar, On, Reasoning, Route, Spelling, State
+from parsers.grammars.json_body import json_body
 
 START, CHANNEL, MESSAGE = "<|start|>", "<|channel|>", "<|message|>"
 END, CALL, RETURN = "<|end|>", "<|call|>", "<|return|>"
@@ -30,20 +31,24 @@ _BETWEEN = Go("between")
 _ENDS: On = ((END, _BETWEEN), (CALL, _BETWEEN), (RETURN, _BETWEEN), (START, Go("role")))
 _CERTAIN: On = (*_ENDS, (CHANNEL, Go("channel")))
 _INSIDE: On = (*_ENDS, (CHANNEL, Go("perhaps")))
+_RECIPIENT: On = ((" to=", Go("recipient", first=True, keep=True)),)
 _NEVER = Go(routes=(Route(r"(?!)", "text"),))
 
 HARMONY = Grammar(
     states=(
         ("text", State("text", on=_INSIDE)),
-        ("begin", State("text", on=(*_CERTAIN, (" to=", Go("recipient", first=True, keep=True))))),
+        ("begin", State("text", on=(*_CERTAIN, (MESSAGE, Go("text")), *_RECIPIENT))),
         ("reasoning", State("reasoning", on=tuple(on for on in _INSIDE if on[0] != CALL))),
-        ("between", State("space", on=_CERTAIN, otherwise="text")),
+        ("between", State("space", on=(*_CERTAIN, (MESSAGE, Go("text"))), otherwise="text")),
         ("role", State("header", on=((MESSAGE, _HEADER), *_ENDS, (CHANNEL, _ROLE)))),
         (
             "recipient",
             State("header", on=((CHANNEL, _ROLE), (MESSAGE, _HEADER)), barred="\n", tentative=True),
         ),
-        ("channel", State("header", on=((MESSAGE, _HEADER), *_CERTAIN))),
+        (
+            "channel",
+            State("header", on=((MESSAGE, _HEADER), *_CERTAIN), inside=("<|constrain|>",)),
+        ),
         (
             "perhaps",
             State(
@@ -54,10 +59,7 @@ HARMONY = Grammar(
             ),
         ),
         ("called", State("header", on=((MESSAGE, Go("arguments", do=("call",))), *_CERTAIN))),
-        (
-            "arguments",
-            State("reader", reader="json_arguments", then="between", otherwise="elsewhere"),
-        ),
+        *json_body("arguments", then="between", otherwise="elsewhere", ends=(END, CALL, START)),
         ("elsewhere", State("skip", on=_CERTAIN)),
     ),
     tails=(

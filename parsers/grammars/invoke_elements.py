@@ -23,7 +23,10 @@ _KEY = r'name="(?P<key>[^"]+)"(\s+string="(?P<kind>true|false)")?'
 
 
 class Marks(Struct, frozen=True):
-    """How a family spells the elements; `tokens`: they are made of control tokens."""
+    """How a family spells the elements. `before` and `after` stand around each invoke.
+
+    `tokens`: the marks are made of control tokens.
+    """
 
     section: str
     section_end: str
@@ -36,8 +39,9 @@ class Marks(Struct, frozen=True):
     tokens: bool = False
 
 
-def invokes(marks: Marks, *, more: States = (), opens: On = (), spelling: Spelling) -> Calls:
-    """The states of such a syntax. `more` and `opens` add to them."""
+def invokes(marks: Marks, spelling: Spelling) -> Calls:
+    """The states of such a syntax."""
+    more: States = ()
     inside: On = (
         (marks.parameter, Go("parameter")),
         (marks.invoke_end, Go("invoked", do=("end_call",))),
@@ -51,21 +55,30 @@ def invokes(marks: Marks, *, more: States = (), opens: On = (), spelling: Spelli
         (marks.section, Go("section")),
     )
     header = State("header", barred="<", otherwise="bad_invoke")
+    noise = bool(marks.before or marks.after)
+    strays: On = (
+        (marks.invoke_end, Go("invoked")),
+        (marks.parameter_end, Go("invoked")),
+    )
+    opens: On = ((marks.section, Go("section")), (marks.invoke, Go("bare_invoke")))
+    if marks.tokens:  # a control token without its partner is no text
+        opens = (*opens, (marks.section_end, Go("section_closed")), *strays)
+    else:
+        more = (("value_closed", State("space", on=_ended(inside), tentative=True)),)
     return Calls(
-        opens=((marks.section, Go("section")), (marks.invoke, Go("bare_invoke")), *opens),
+        opens=opens,
         states=(
-            ("section", State("space", on=between[:2], tentative=True)),
+            ("section", State("skip", on=between) if noise else _certain(between)),
             ("invoke", _on(header, _named("invoke_body"))),
             ("bare_invoke", _on(header, _named("bare_body", bare=True), tentative=True)),
             ("bare_body", State("space", on=_bare(inside), tentative=True)),
             ("invoke_body", State("skip", on=inside)),
             ("parameter", State("header", on=((">", _KEYED),), barred="<", otherwise="bad_value")),
             ("value", State("value", on=((marks.parameter_end, closed),))),
-            ("value_closed", State("space", on=_ended(inside), tentative=True)),
             ("bad_value", State("skip", on=((marks.parameter_end, Go("invoke_body")), *inside))),
             ("bad_invoke", State("skip", on=((marks.invoke_end, Go("invoked")), *between))),
-            ("invoked", State("space", on=between, otherwise="text")),
-            ("section_closed", State("space", on=(between[2], between[1]), otherwise="text")),
+            ("invoked", State("skip" if noise else "space", on=(*between, *strays))),
+            ("section_closed", State("space", on=(*between[1:], *strays))),
             *more,
         ),
         spelling=spelling,
@@ -73,6 +86,11 @@ def invokes(marks: Marks, *, more: States = (), opens: On = (), spelling: Spelli
 
 
 _KEYED = Go(routes=(Route(_KEY, "value", do=("key",)),))
+
+
+def _certain(between: On) -> State:
+    """Behind a section's mark in text: it is one when an invoke follows."""
+    return State("space", on=between[:2], tentative=True)
 
 
 def _named(to: str, *, bare: bool = False) -> Go:
@@ -130,7 +148,7 @@ def dsml(word: str, space: str = "") -> Calls:
         tokens=True,
     )
     style = "deepseek_v4_1_xml" if space else "deepseek_xml"
-    return invokes(marks, spelling=spelled(marks, glue="\n\n", style=style, kinds=True))
+    return invokes(marks, spelled(marks, glue="\n\n", style=style, kinds=True))
 
 
 _MINIMAX = Marks(
@@ -141,7 +159,7 @@ _MINIMAX = Marks(
     parameter="<parameter",
     parameter_end="</parameter>",
 )
-MINIMAX = invokes(_MINIMAX, spelling=spelled(_MINIMAX, glue="\n", style="minimax_xml"))
+MINIMAX = invokes(_MINIMAX, spelled(_MINIMAX, glue="\n", style="minimax_xml"))
 
 _STEP = Marks(
     section="<｜tool_calls_begin｜>",
@@ -153,7 +171,7 @@ _STEP = Marks(
     before="<｜tool_call_begin｜>function<｜tool_sep｜>",
     after="<｜tool_call_end｜>",
 )
-STEP = invokes(_STEP, spelling=spelled(_STEP, glue="\n"))
+STEP = invokes(_STEP, spelled(_STEP, glue="\n"))
 
 _ALWAYS = Reasoning(
     openers=THINK.openers,

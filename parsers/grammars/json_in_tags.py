@@ -20,7 +20,11 @@ JSON_IN_TAGS = Calls(
             "tool",
             State(
                 "space",
-                on=(("{", Go("tool_json", keep=True)), (CLOSE, Go("tool_closed"))),
+                on=(
+                    ("{", Go("tool_json", keep=True)),
+                    ("[", Go("tool")),
+                    (CLOSE, Go("tool_closed")),
+                ),
                 tentative=True,
             ),
         ),
@@ -43,6 +47,7 @@ JSON_IN_TAGS = Calls(
                     *_ON,
                     ("{", Go("tool_json", keep=True)),
                     ("}", Go("tool_done")),
+                    ("]", Go("tool_done")),
                     (",", Go("tool_done")),
                 ),
                 otherwise="tool_lost",

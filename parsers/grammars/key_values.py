@@ -11,7 +11,7 @@ In text a value's closer counts when a key or the end of the call follows.
 
 from __future__ import annotations
 
-from parsers.grammar import Calls, Go, On, Reasoning, Route, Spelling, State, combine
+from parsers.grammar import Calls, Go, On, Reasoning, Route, Spelling, State, States, combine
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
 KEY, KEY_END = "<arg_key>", "</arg_key>"
@@ -24,62 +24,54 @@ _FOLLOWS: On = (
 )
 
 
+_STATES: States = (
+    (
+        "name",
+        State(
+            "header",
+            on=(
+                (KEY, Go(routes=(Route(_NAMED, "key", do=("call",)),))),
+                (CLOSE, Go(routes=(Route(_NAMED, "call_closed", do=("call", "end_call")),))),
+            ),
+            tentative=True,
+        ),
+    ),
+    (
+        "key",
+        State(
+            "header",
+            on=((KEY_END, Go(routes=(Route(r"(?P<key>[^<>]+)", "before_value"),))),),
+            otherwise="lost",
+        ),
+    ),
+    ("before_value", State("space", on=((VALUE, Go("value", do=("key",))),), otherwise="lost")),
+    ("value", State("value", on=((VALUE_END, Go("value_closed")), (CLOSE, Go("unclosed"))))),
+    ("value_closed", State("space", on=_FOLLOWS, tentative=True)),
+    (
+        "unclosed",
+        State(
+            "space",
+            on=((OPEN, Go("name", do=("end_value", "end_call"))),),
+            tentative=True,
+            at_end=("end_value", "end_call"),
+        ),
+    ),
+    (
+        "lost",
+        State("skip", on=((KEY, Go("key")), (CLOSE, Go("call_closed", do=("cut_call",))))),
+    ),
+    (
+        "call_closed",
+        State("space", on=((OPEN, Go("name")), (CLOSE, Go("call_closed"))), otherwise="text"),
+    ),
+)
+
+
 def pairs(newline: str) -> Calls:
     """`newline`: what the template writes behind each element."""
     return Calls(
         opens=((OPEN, Go("name")),),
-        states=(
-            (
-                "name",
-                State(
-                    "header",
-                    on=(
-                        (KEY, Go(routes=(Route(_NAMED, "key", do=("call",)),))),
-                        (
-                            CLOSE,
-                            Go(routes=(Route(_NAMED, "call_closed", do=("call", "end_call")),)),
-                        ),
-                    ),
-                    tentative=True,
-                ),
-            ),
-            (
-                "key",
-                State(
-                    "header",
-                    on=((KEY_END, Go(routes=(Route(r"(?P<key>[^<>]+)", "before_value"),))),),
-                    otherwise="lost",
-                ),
-            ),
-            (
-                "before_value",
-                State("space", on=((VALUE, Go("value", do=("key",))),), otherwise="lost"),
-            ),
-            (
-                "value",
-                State("value", on=((VALUE_END, Go("value_closed")), (CLOSE, Go("unclosed")))),
-            ),
-            ("value_closed", State("space", on=_FOLLOWS, tentative=True)),
-            (
-                "unclosed",
-                State(
-                    "space",
-                    on=((OPEN, Go("name", do=("end_value", "end_call"))),),
-                    tentative=True,
-                    at_end=("end_value", "end_call"),
-                ),
-            ),
-            (
-                "lost",
-                State("skip", on=((KEY, Go("key")), (CLOSE, Go("call_closed", do=("cut_call",))))),
-            ),
-            (
-                "call_closed",
-                State(
-                    "space", on=((OPEN, Go("name")), (CLOSE, Go("call_closed"))), otherwise="text"
-                ),
-            ),
-        ),
+        states=_STATES,
         spelling=Spelling(
             call=f"{OPEN}{{name}}{newline}{{parameters}}{CLOSE}",
             parameter=f"{KEY}{{key}}{KEY_END}{newline}{VALUE}{{value}}{VALUE_END}{newline}",

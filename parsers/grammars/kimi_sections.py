@@ -11,6 +11,7 @@ body is a whole call itself.
 from __future__ import annotations
 
 from parsers.grammar import Calls, Go, On, Reasoning, Route, Spelling, State, combine
+from parsers.grammars.json_body import json_body
 from parsers.grammars.think_tags import THINK
 
 BEGIN, END = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>"
@@ -32,17 +33,14 @@ _NEXT: On = (
 _BEGIN: On = ((BEGIN, Go("section")), ("<|tool_call_section_begin|>", Go("section")))
 
 KIMI = Calls(
-    opens=(*_BEGIN, (CALL, Go("id"))),
+    opens=(*_BEGIN, *_NEXT),
     states=(
         ("section", State("skip", on=(*_NEXT, *_BEGIN))),
         (
             "id",
             State("header", on=((ARGUMENT, Go(routes=_IDS)), *_NEXT, (CALL_END, Go("section")))),
         ),
-        (
-            "arguments",
-            State("reader", reader="json_arguments", then="section", otherwise="section"),
-        ),
+        *json_body("arguments", then="section", otherwise="section", ends=(CALL_END,)),
         (
             "whole_call",
             State(

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from parsers.grammar import Calls, Go, On, Route, Spelling, State, combine
+from parsers.grammars.json_body import json_body
 from parsers.grammars.think_variants import MISTRAL
 
 CALLS_MARK, ARGS, CALL_ID = "[TOOL_CALLS]", "[ARGS]", "[CALL_ID]"
@@ -37,7 +38,7 @@ _STATES = (
             otherwise="cut",
         ),
     ),
-    ("arguments", State("reader", reader="json_arguments", then="calls_read", otherwise="cut")),
+    *json_body("arguments", then="calls_read", otherwise="cut", ends=(CALLS_MARK,)),
     ("array", State("reader", reader="json_calls", then="calls_read", otherwise="cut")),
     ("rows", State("reader", reader="json_rows", then="calls_read", otherwise="cut")),
     ("calls_read", State("space", on=_AGAIN, otherwise="text")),

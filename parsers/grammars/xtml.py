@@ -11,6 +11,7 @@ Values carry their type and are verbatim; only attributes escape `&` and `"`.
 from __future__ import annotations
 
 from parsers.grammar import Calls, Go, On, Reasoning, Route, Spelling, State, combine
+from parsers.grammars.json_body import json_body
 
 SEP = "<|sep|>"
 
@@ -74,10 +75,7 @@ XTML = Calls(
             ),
         ),
         ("json", State("header", on=((SEP, Go("json_body")),), otherwise="call_body")),
-        (
-            "json_body",
-            State("reader", reader="json_arguments", then="json_read", otherwise="call_body"),
-        ),
+        *json_body("json_body", then="json_read", otherwise="call_body", ends=(closed("json"),)),
         (
             "json_read",
             State(

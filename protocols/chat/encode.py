@@ -1,8 +1,8 @@
 """A turn's events as Chat Completions chunks, and its fold as a whole completion.
 
-Chat has no blocks: texts are joined, and so are spans of reasoning, which go out under both names
-that clients read (`reasoning_content` and `reasoning`). A tool's first delta alone has its id, type
-and name; no chunk holds two deltas of one index.
+Chat has no blocks: texts are joined as paragraphs, and so are spans of reasoning, which go out
+under both names that clients read (`reasoning_content` and `reasoning`). A tool's first delta alone
+has its id, type and name; no chunk holds two deltas of one index.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ REASONS: dict[Outcome, str] = {
     "stop_sequence": "stop",
     "cancelled": "length",  # the reply is not whole
 }
+GAP = "\n\n"
+"""Between two blocks of one kind, whose own edge whitespace was the template's."""
 CLOSE = b',"finish_reason":null}]}' + sse.END
 
 
@@ -61,6 +63,8 @@ class ChatEncoder:
         self._sent = 0
         self._called = False
         self._cut = False
+        self._text_gap = ""
+        self._thought_gap = ""
 
     def encode(self, events: Sequence[Event]) -> bytes:
         return b"".join([self._event(event) for event in events if not self.finished])
@@ -97,12 +101,16 @@ class ChatEncoder:
     def _event(self, event: Event) -> bytes:
         match event:
             case TextDelta(text=text):
-                return self._text + sse.quote(text) + b"}" + CLOSE if text else b""
+                return self._said(text) if text else b""
             case ReasoningDelta(text=text):
                 return self._thinking(text)
             case ToolArgumentsDelta(json=json):
                 return self._piece(json)
-            case TextEnded() | ReasoningEnded():
+            case TextEnded():
+                self._text_gap = GAP
+                return b""
+            case ReasoningEnded():
+                self._thought_gap = GAP
                 return b""
             case ToolCallStarted():
                 return self._call(event)
@@ -122,9 +130,16 @@ class ChatEncoder:
             case _:
                 assert_never(event)
 
+    def _said(self, text: str) -> bytes:
+        if self._text_gap:
+            text, self._text_gap = self._text_gap + text, ""
+        return self._text + sse.quote(text) + b"}" + CLOSE
+
     def _thinking(self, text: str) -> bytes:
         if not self._show or not text:
             return b""
+        if self._thought_gap:
+            text, self._thought_gap = self._thought_gap + text, ""
         quoted = sse.quote(text)
         return self._reasoning + quoted + b',"reasoning":' + quoted + b"}" + CLOSE
 
@@ -180,10 +195,10 @@ class ChatEncoder:
                     assert_never(block)
         message: dict[str, Any] = {
             "role": "assistant",
-            "content": "".join(text) or None,
+            "content": GAP.join(text) or None,
             "refusal": None,
         }
-        if self._show and (thought := "".join(reasoning)):
+        if self._show and (thought := GAP.join(reasoning)):
             message |= {"reasoning_content": thought, "reasoning": thought}
         return message | (self._calls.whole(calls) if calls else {})
 

@@ -6,9 +6,11 @@ import asyncio
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from actors.lanes import FrameLane, LaneClosedError, Outbox
-from actors.messages import Opening, decode_batches, decode_step
+from actors.lanes import MOST_EARLY, FrameLane, LaneClosedError, Order, Outbox
+from actors.messages import Opening, Step, decode_batches, decode_step
 from turns.events import TextDelta
 from turns.frames import EventBatch, Frame, ParseSpec
 
@@ -85,3 +87,33 @@ async def test_failed_push_loses_the_lane_once() -> None:
 def test_frame_is_small_on_the_wire() -> None:
     frame = msgspec.msgpack.encode(Frame("0123456789abcdef0123456789abcdef", [151643]))
     assert len(frame) < 50
+
+
+@given(arrivals=st.permutations([(lane, number) for lane in "ab" for number in range(8)]))
+def test_steps_leave_in_the_order_in_which_they_were_sent(arrivals: list[tuple[str, int]]) -> None:
+    order = Order()
+    left = [s for lane, n in arrivals for s in order.take(Step([], [], lane, n))]
+    for lane in "ab":
+        assert [step.number for step in left if step.lane == lane] == list(range(8))
+
+
+def test_step_that_never_comes_closes_the_lane() -> None:
+    order = Order()
+    for number in range(1, MOST_EARLY + 1):
+        assert order.take(Step([], [], "a", number)) == []
+    with pytest.raises(LaneClosedError):
+        order.take(Step([], [], "a", MOST_EARLY + 1))
+
+
+async def test_pushes_are_numbered_and_lanes_told_apart() -> None:
+    sent = []
+
+    def push(data: bytes) -> asyncio.Future[None]:
+        sent.append(decode_step(data))
+        return asyncio.get_running_loop().create_future()
+
+    one, two = (FrameLane(push, on_lost=lambda _: None) for _ in range(2))
+    for lane in (one, one, two):
+        lane.send([Frame("t", [1])])
+    assert [step.number for step in sent] == [0, 1, 0]
+    assert sent[0].lane == sent[1].lane != sent[2].lane

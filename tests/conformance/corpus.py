@@ -40,7 +40,8 @@ def cases() -> list[Case]:
 def tool(name: str) -> ModuleType:
     """One of the corpus' own tools."""
     spec = importlib.util.spec_from_file_location(f"corpus_{name}", CORPUS / "tools" / f"{name}.py")
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -87,12 +88,19 @@ def _run(case: Case, grammar: Grammar, name: str, frames: list[list[Piece]], *, 
         mint=lambda index, _: f"call_{index}",
         tools=tools_of(case),
         tail=tail_of(case, grammar),
-        tool_choice=ToolChoice(mode=case["request"].get("tool_choice", "auto")),
+        tool_choice=choice_of(case),
         ids=ids,
     )
     events = [event for frame in frames for event in parser.feed(frame)]
     events += parser.finish(case["engine_finish_reason"], Usage())
     return Run(name, ids, events, fold(events))
+
+
+def choice_of(case: Case) -> ToolChoice:
+    given = case["request"].get("tool_choice", "auto")
+    if isinstance(given, dict):
+        return ToolChoice("named", given["function"]["name"])
+    return ToolChoice(given)
 
 
 def tools_of(case: Case) -> tuple[Tool, ...]:
@@ -108,11 +116,12 @@ def _frames(case: Case, chunks: list[str]) -> list[list[Piece]] | None:
     at = 0
     for chunk in chunks:
         frame: list[Piece] = []
-        while chunk:
+        rest = chunk
+        while rest:
             unit = units[at]
-            if len(chunk) < len(unit) and unit in special:
+            if len(rest) < len(unit) and unit in special:
                 return None
-            part, chunk = chunk[: len(unit)], chunk[len(unit) :]
+            part, rest = rest[: len(unit)], rest[len(unit) :]
             frame.append(Piece(part, special=unit in special))
             units[at] = unit[len(part) :]
             at += not units[at]

@@ -35,42 +35,58 @@ def problems(case: Case, run: Run) -> list[str]:
 
 def unlawful(events: list[Event]) -> list[str]:
     """Breaches of the order law of `turns/events.py`, and of what events promise."""
-    found: list[str] = []
-    opened = ""
-    index = 0
-    json_text = ""
+    watch = _Order()
     for event in events:
         match event:
-            case TextDelta(text=text) | ReasoningDelta(text=text):
-                kind = type(event).__name__[:-5]
-                if opened not in ("", kind) or not text:
-                    found.append(f"{event} while {opened or 'nothing'} is open")
-                opened = kind
+            case TextDelta() | ReasoningDelta():
+                watch.delta(event)
             case TextEnded() | ReasoningEnded():
-                if opened != type(event).__name__[:-5]:
-                    found.append(f"{event} while {opened or 'nothing'} is open")
-                opened = ""
-            case ToolCallStarted(index=at):
-                if opened or at != index:
-                    found.append(f"{event} while {opened or 'nothing'} is open, {index} is next")
-                opened, json_text = "Call", ""
-            case ToolArgumentsDelta(index=at, json=text):
-                if opened != "Call" or at != index or not text:
-                    found.append(f"{event} in no call")
-                json_text += text
-            case ToolCallReady(index=at, arguments=whole):
-                if opened != "Call" or at != index or whole != json_text:
-                    found.append(f"{event} is not what was streamed: {json_text!r}")
-                if not isinstance(json.loads(whole), dict):
-                    found.append(f"{event} is no object")
-                opened, index = "", index + 1
-            case ToolCallCut(index=at):
-                if opened != "Call" or at != index:
-                    found.append(f"{event} in no call")
-                opened, index = "", index + 1
-    if not events or not isinstance(events[-1], TurnEnded) or opened:
-        found.append("the turn does not end after its last block")
-    return found
+                watch.ended(event)
+            case ToolCallStarted() | ToolArgumentsDelta() | ToolCallReady() | ToolCallCut():
+                watch.call(event)
+    if not events or not isinstance(events[-1], TurnEnded) or watch.opened:
+        watch.found.append("the turn does not end after its last block")
+    return watch.found
+
+
+class _Order:
+    """Which block is open, and what was wrong so far."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.opened = ""
+        self._index = 0
+        self._json = ""
+
+    def delta(self, event: TextDelta | ReasoningDelta) -> None:
+        kind = type(event).__name__.removesuffix("Delta")
+        if self.opened not in ("", kind) or not event.text:
+            self.found.append(f"{event} while {self.opened or 'nothing'} is open")
+        self.opened = kind
+
+    def ended(self, event: TextEnded | ReasoningEnded) -> None:
+        if self.opened != type(event).__name__.removesuffix("Ended"):
+            self.found.append(f"{event} while {self.opened or 'nothing'} is open")
+        self.opened = ""
+
+    def call(
+        self, event: ToolCallStarted | ToolArgumentsDelta | ToolCallReady | ToolCallCut
+    ) -> None:
+        started = isinstance(event, ToolCallStarted)
+        if self.opened != ("" if started else "Call") or event.index != self._index:
+            self.found.append(f"{event} while {self.opened} is open, {self._index} is next")
+        match event:
+            case ToolCallStarted():
+                self.opened, self._json = "Call", ""
+            case ToolArgumentsDelta(json=text):
+                self._json += text
+                if not text:
+                    self.found.append(f"{event} is empty")
+            case ToolCallReady(arguments=whole):
+                if whole != self._json or not isinstance(json.loads(whole), dict):
+                    self.found.append(f"{event} is not the object streamed: {self._json!r}")
+        if isinstance(event, ToolCallReady | ToolCallCut):
+            self.opened, self._index = "", self._index + 1
 
 
 def _stop(case: Case, run: Run) -> list[str]:

@@ -39,6 +39,19 @@ def test_a_published_template_is_recognised(file: str, name: str) -> None:
     assert detection.recognise((), path.read_text(encoding="utf-8")).name == name
 
 
+@pytest.mark.parametrize(("file", "name"), REAL.items(), ids=REAL)
+def test_a_family_sets_only_arguments_that_its_template_reads(file: str, name: str) -> None:
+    path = TEMPLATES / f"{file}.jinja"
+    if not path.is_file():
+        pytest.skip("no published templates here: run scripts/fetch_templates.py")
+    text = path.read_text(encoding="utf-8")
+    thinking = registry.get(name).thinking
+    if not any(argument in text for argument in thinking.on):
+        assert name == "granite3" or not thinking.on  # 3.0 and 3.1 do not reason yet
+        return
+    assert all(argument in text for argument in (*thinking.on, *thinking.off))
+
+
 @pytest.mark.parametrize(
     "family",
     [family for family in registry.known().values() if family.template_marks],

@@ -21,7 +21,8 @@ def name_of(requirement: str) -> str:
 def asked() -> set[str]:
     project, groups = PROJECT["project"], PROJECT["dependency-groups"]
     tools = project["optional-dependencies"]["tools"]
-    listed = [*project["dependencies"], *tools, *(r for group in groups.values() for r in group)]
+    wanted = [group for name, group in groups.items() if name != "fuzz"]  # installed when it is run
+    listed = [*project["dependencies"], *tools, *(r for group in wanted for r in group)]
     return {name_of(requirement) for requirement in listed if isinstance(requirement, str)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
 from hypothesis import strategies as st
 
@@ -126,7 +127,7 @@ def cuts(output: str) -> st.SearchStrategy[list[str]]:
 
 
 def _cut(output: str, places: Sequence[int]) -> list[str]:
-    return [output[a:b] for a, b in zip(places, places[1:], strict=False)]
+    return [output[a:b] for a, b in pairwise(places)]
 
 
 def grammar(name: str) -> Grammar:

@@ -1,8 +1,8 @@
 """The process in which one drill-down runs: `python -m toolruns.rows.worker`.
 
 It says that it is ready, waits for one request line, limits itself, answers with one line and ends.
-DuckDB's own limits do not bound every function (`repeat('x', 2000000000)` takes 4 GB and cannot be interrupted), so the
-kernel's do: memory, processor time, no file that could grow.
+DuckDB's own limits do not bound every function (`repeat('x', 2000000000)` takes 4 GB and cannot be
+interrupted), so the kernel's do: memory, processor time, no file that could grow.
 """
 
 from __future__ import annotations

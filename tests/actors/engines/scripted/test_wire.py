@@ -43,7 +43,8 @@ class Served:
     def __init__(self, family: str, root: Path) -> None:
         self.family = registry.get(family)
         self.prompter = Prompter.load(scripted_folder(root / family, self.family), self.family)
-        self.grammar = grammars.get(self.family.grammar, special=self.family.special_tokens)
+        special = tuple(self.prompter.tokenizer.special.values())
+        self.grammar = grammars.get(self.family.grammar, special=special)
 
     async def reply(self, turn: Turn, rules: Scenario | None = None) -> Reply:
         tokenizer = self.prompter.tokenizer
@@ -174,8 +175,9 @@ async def test_text_that_spells_a_marker_is_said_as_text(
 
 
 async def test_a_custom_tool_gets_its_text_as_one_argument(models: dict[str, Served]) -> None:
-    custom = Tool("apply_patch", kind="custom", namespace="ns")
-    rules = say({"call": {"tool": "apply_patch", "input": "*** Begin\n+x"}})
+    text = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+    custom = Tool("ns__apply_patch", kind="custom", parameters=text)
+    rules = say({"call": {"tool": "ns__apply_patch", "input": "*** Begin\n+x"}})
     reply = await models["nemotron3"].reply(ask("go", tools=[custom]), rules)
     (call,) = [block for block in reply.blocks if isinstance(block, ToolCall)]
     assert call.name == "ns__apply_patch"

@@ -1,0 +1,90 @@
+"""A client of bare bytes: one request, read as far as a test wants, closed when a test wants."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from typing import Any
+
+from benchmarks.served import Server
+from tests.cluster.asks import PATHS, ask
+
+PATIENCE = 30.0
+"""Seconds without a byte after which a stream counts as stuck."""
+
+DELTAS = {"messages": b'_delta"', "responses": b'.delta"', "chat": b'"delta":{'}
+"""What each piece of content brings, by API."""
+
+
+class Exchange:
+    """One request and what came of it so far."""
+
+    def __init__(
+        self, server: Server, path: str, body: bytes | None, headers: dict[str, str] | None = None
+    ) -> None:
+        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+        method = "GET" if body is None else "POST"
+        sent = {"content-type": "application/json"} | (headers or {})
+        self._connection.request(method, path, body, sent)
+        self.raw = b""
+        self._response: http.client.HTTPResponse | None = None
+
+    @property
+    def response(self) -> http.client.HTTPResponse:
+        if self._response is None:
+            self._response = self._connection.getresponse()
+        return self._response
+
+    @property
+    def status(self) -> int:
+        return self.response.status
+
+    def header(self, name: str) -> str:
+        return self.response.headers.get(name, "")
+
+    def until(self, mark: bytes, count: int = 1) -> None:
+        """Read until `mark` was there so many times. Fails when the stream ends before."""
+        while self.raw.count(mark) < count:
+            data = self.response.read1()
+            assert data, f"ended before {count} x {mark!r}: {self.raw[-500:]!r}"
+            self.raw += data
+
+    def whole(self) -> bytes:
+        """All of it; a stream that is cut off before its own end raises IncompleteRead."""
+        while data := self.response.read1():
+            self.raw += data
+        self.close()
+        return self.raw
+
+    def json(self) -> Any:
+        return json.loads(self.whole())
+
+    def close(self) -> None:
+        """Hang up, whatever was still to come."""
+        if self._response is not None:
+            self._response.close()
+        self._connection.close()
+
+
+def post(server: Server, api: str, body: Any, headers: dict[str, str] | None = None) -> Exchange:
+    """Send a body (bytes as they are) to the endpoint of an API."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return Exchange(server, PATHS[api], data, headers)
+
+
+def begun(server: Server, api: str, words: str = "go on for ever", **fields: Any) -> Exchange:
+    """A stream of which some content has come."""
+    exchange = post(server, api, ask(api, words, **fields))
+    exchange.until(DELTAS[api], 4)
+    return exchange
+
+
+def turn(server: Server, api: str, words: str, **fields: Any) -> bytes:
+    """A whole streamed turn; it must be answered with 200."""
+    exchange = post(server, api, ask(api, words, **fields))
+    assert exchange.status == 200, exchange.whole()
+    return exchange.whole()
+
+
+def get(server: Server, path: str, headers: dict[str, str] | None = None) -> Exchange:
+    return Exchange(server, path, None, headers)

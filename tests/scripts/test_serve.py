@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from scripts import serve
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_flags_of_serve_are_set_before_ray_and_yield_to_the_callers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+    monkeypatch.setenv("RAY_SERVE_THROUGHPUT_OPTIMIZED", "0")
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    env = serve.environment()
+    assert env["RAY_SERVE_THROUGHPUT_OPTIMIZED"] == "0"
+    assert int(env["RAY_SERVE_REPLICA_GRPC_MAX_MESSAGE_LENGTH"]) >= 256 * 2**20
+    assert env["PYTHONPATH"].split(os.pathsep) == [str(ROOT), "/elsewhere"]
+
+
+@pytest.mark.parametrize(("platform", "proxy"), [("linux", "1"), ("darwin", "0")])
+def test_haproxy_is_linuxs(platform: str, proxy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+    monkeypatch.setattr(serve.sys, "platform", platform)
+    assert serve.environment()["RAY_SERVE_ENABLE_HA_PROXY"] == proxy
+
+
+def test_a_config_is_found_by_name_and_by_path(tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    own.write_text("")
+    assert serve.find("scripted") == ROOT / "clusters" / "scripted.yaml"
+    assert serve.find(str(own)) == own
+    with pytest.raises(SystemExit, match=r"no config 'nope'; there is .*scripted"):
+        serve.find("nope")
+
+
+def test_a_taken_port_is_said(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        config = tmp_path / "c.yaml"
+        config.write_text(f"http_options: {{port: {port}}}")
+        with pytest.raises(SystemExit, match=f"port {port} is taken"):
+            serve.free_port(config)
+    assert serve.free_port(config) == port

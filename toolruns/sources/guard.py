@@ -1,0 +1,79 @@
+"""Which addresses a source may talk to. Written for URLs that an upstream, not we, put together.
+
+A next-page link may only lead to the origin that the operator declared. The name is resolved here
+and the connection made to the very address that was checked, so that a second resolution cannot
+lead elsewhere. Loopback, private, link-local (the clouds' metadata service) and reserved addresses
+are refused unless the declaration says `private`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from urllib.parse import urljoin, urlsplit
+
+from msgspec import Struct
+
+from toolruns.sources.source import SourceError
+
+PORTS = {"http": 80, "https": 443}
+
+
+class Target(Struct, frozen=True):
+    """A checked address: connect to `ip`, speak as `host`."""
+
+    url: str
+    host: str
+    port: int
+    ip: str
+
+
+def origin(url: str) -> tuple[str, str, int]:
+    """Scheme, host and port. Raises SourceError for anything but a plain http(s) URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or PORTS.get(parts.scheme, 0)
+    except ValueError:
+        raise SourceError(_REFUSED) from None
+    if parts.scheme not in PORTS or not parts.hostname or parts.username or parts.password:
+        raise SourceError(_REFUSED)
+    return parts.scheme, parts.hostname.lower().rstrip("."), port
+
+
+def follow(declared: str, current: str, link: str) -> str:
+    """The absolute URL of `link` on the page `current`, if it stays at the declared origin."""
+    url = urljoin(current, link)
+    if origin(url) != origin(declared):
+        message = "the upstream's next link leads to another server; it was not followed"
+        raise SourceError(message)
+    return url
+
+
+async def resolve(url: str, *, private: bool) -> Target:
+    """The address to connect to. Raises SourceError when any address of the name is not allowed."""
+    _, host, port = origin(url)
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        message = "the upstream's name cannot be resolved"
+        raise SourceError(message) from None
+    addresses = [ipaddress.ip_address(str(entry[4][0]).split("%")[0]) for entry in found]
+    if not private and not all(is_public(address) for address in addresses):
+        raise SourceError(_REFUSED)
+    return Target(url, host, port, str(addresses[0]))
+
+
+def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    """Whether an address is of the open internet, also when it is wrapped in an IPv6 one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour
+        if inner is not None:
+            return is_public(inner)
+        if address in _NAT64:
+            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return address.is_global and not address.is_multicast
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_REFUSED = "the upstream's address is not allowed"
