@@ -11,7 +11,8 @@ import json
 import shutil
 import sysconfig
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -20,9 +21,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalize
 from tokenizers.pre_tokenizers import ByteLevel, Sequence, Split
 
 from families.family import Family
-from prompts.template import shipped
+from prompts.guard import Guard
+from prompts.spelling import Spelling
+from prompts.template import shipped, shipped_for
 
-VERSION = 1
+VERSION = 2
 """Raise it when anything here changes what is written."""
 
 _STAMP = "treadle.json"
@@ -33,6 +36,7 @@ _WORDS = (  # how Qwen cuts text before merging
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
     r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+_OFF = (False, "none", 0)  # a low effort is not off
 _CONTROL = (
     "<|endoftext|>",
     "<|im_start|>",
@@ -86,10 +90,20 @@ def train(texts: Iterator[str], *, vocabulary: int, control: tuple[str, ...]) ->
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    tokenizer.add_tokens(
-        [AddedToken(token, special=token.startswith("<|"), normalized=False) for token in control]
-    )
+    _control(tokenizer, control)
     return tokenizer
+
+
+@lru_cache(maxsize=1)
+def _base() -> str:
+    """The tokenizer that all families share, before their control tokens; made once a process."""
+    return str(train(library(), vocabulary=_VOCABULARY, control=()).to_str())
+
+
+def _control(tokenizer: Tokenizer, tokens: Iterable[str]) -> None:
+    tokenizer.add_tokens(
+        [AddedToken(token, special=token.startswith("<|"), normalized=False) for token in tokens]
+    )
 
 
 def library(characters: int = _CHARACTERS) -> Iterator[str]:
@@ -107,7 +121,9 @@ def library(characters: int = _CHARACTERS) -> Iterator[str]:
 
 def _write(folder: Path, family: Family, stamp: str) -> None:
     control = tuple(dict.fromkeys((*_CONTROL, *family.special_tokens, *family.stop_tokens)))
-    train(library(), vocabulary=_VOCABULARY, control=control).save(str(folder / "tokenizer.json"))
+    tokenizer = Tokenizer.from_str(_base())
+    _control(tokenizer, control)
+    tokenizer.save(str(folder / "tokenizer.json"))
     end = family.stop_tokens[0] if family.stop_tokens else "<|im_end|>"
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
@@ -115,7 +131,7 @@ def _write(folder: Path, family: Family, stamp: str) -> None:
         "eos_token": end,
         "pad_token": "<|endoftext|>",
         "model_max_length": family.context_window or _CONTEXT,
-        "chat_template": shipped(family.name) or shipped("chatml"),
+        "chat_template": _template(family),
     }
     model = {
         "architectures": list(family.architectures[:1]),
@@ -128,6 +144,21 @@ def _write(folder: Path, family: Family, stamp: str) -> None:
     (folder / _STAMP).write_text(stamp)
 
 
+def _template(family: Family) -> str:
+    """The family's template if one is shipped, else the plain one, with a switch for thinking."""
+    own = shipped_for(family)
+    if own is not None:
+        return own
+    plain = shipped("plain") or ""
+    off = {name: value for name, value in family.thinking.off.items() if value in _OFF}
+    if not off:
+        return plain
+    asked = " and ".join(f"{name} is defined and {name} == {off[name]!r}" for name in off)
+    closed = Spelling(family, Guard(())).thought("")
+    written = f"{{{{- {closed!r} }}}}"
+    return f"{plain}{{%- if add_generation_prompt and {asked} %}}{written}{{%- endif %}}\n"
+
+
 def _stamp(family: Family) -> str:
     """All that the folder is made of, as a digest."""
     source = msgspec.json.encode(
@@ -136,7 +167,7 @@ def _stamp(family: Family) -> str:
             tokenizers.__version__,
             sysconfig.get_python_version(),
             msgspec.to_builtins(family),
-            shipped(family.name) or shipped("chatml"),
+            _template(family),
         )
     )
     digest = hashlib.sha256(source).hexdigest()

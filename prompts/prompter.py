@@ -259,8 +259,7 @@ class Prompter:
     def _voice(self, template: ChatTemplate) -> _Voice:
         family, guard = self.family, self._guard
         traits = read(template, {**family.thinking.on, **family.replay.agentic})
-        reasons = family.replay.keep != "never"
-        replies = Replies(template, traits, guard, self._spelling, reasons=reasons)
+        replies = Replies(template, traits, guard, self._spelling)
         scribe = Scribe(
             family,
             traits,

@@ -73,20 +73,12 @@ class Replies:
     """Writes assistant messages for one template."""
 
     def __init__(
-        self,
-        template: ChatTemplate,
-        traits: Traits,
-        guard: Guard,
-        spelling: Spelling,
-        *,
-        reasons: bool,
+        self, template: ChatTemplate, traits: Traits, guard: Guard, spelling: Spelling
     ) -> None:
-        """`reasons` is false where reasoning never reaches the prompt again."""
         self._template = template
         self._traits = traits
         self._guard = guard
         self._spelling = spelling
-        self._reasons = reasons
         self._memo: Memo[bytes, str] = Memo(4096)
 
     def message(
@@ -94,22 +86,19 @@ class Replies:
     ) -> Message:
         """The reply as one template message.
 
-        `keep` says whether reasoning that the template would not manage itself is written. Trusted
-        text is appended to `holes` and stands in the content by its number.
+        Without `keep` its reasoning is left out. Trusted text is appended to `holes` and stands in
+        the content by its number.
         """
-        if not self._reasons:
+        if not keep:
             blocks = [block for block in blocks if not isinstance(block, Reasoning)]
         parts = groups(blocks)
         if len(parts) == 1 and self._carries(parts[0]):
-            return self._plain(parts[0], keep=keep, holes=holes)
+            return self._plain(parts[0], holes=holes)
         first = parts[0]
         message: Message = {"role": "assistant", "content": ""}
         if first.reasoning and self._traits.reasoning:
             message[self._traits.reasoning] = self._guard(first.reasoning)
             first.reasoning = ""
-        if not keep:
-            for part in parts:
-                part.reasoning = ""
         pieces = (self._written(part, arguments) for part in parts)
         message["content"] = hole(holes, "\n".join(filter(None, pieces)))
         return message
@@ -136,12 +125,12 @@ class Replies:
             and (traits.parallel or len(group.calls) == 1)
         )
 
-    def _plain(self, group: Group, *, keep: bool, holes: list[str]) -> Message:
+    def _plain(self, group: Group, *, holes: list[str]) -> Message:
         content = self._guard(group.text)
         message: Message = {"role": "assistant", "content": content}
         if group.reasoning and self._traits.reasoning:
             message[self._traits.reasoning] = self._guard(group.reasoning)
-        elif group.reasoning and keep:
+        elif group.reasoning:
             message["content"] = hole(holes, self._spelling.thought(group.reasoning)) + content
         if group.calls:
             message["tool_calls"] = [self.call(call) for call in group.calls]

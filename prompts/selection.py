@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from families.family import Family
-from prompts.template import ChatTemplate, Clock, Folder, shipped
+from prompts.template import ChatTemplate, Clock, Folder, shipped, shipped_for
 from prompts.traits import read
 
-_PLAIN = "chatml"
+_PLAIN = "plain"
 
 
 def templates_of(folder: Folder, family: Family, clock: Clock) -> dict[str, ChatTemplate]:
@@ -22,7 +22,7 @@ def templates_of(folder: Folder, family: Family, clock: Clock) -> dict[str, Chat
     own = {name: made(source) for name, source in folder.sources().items()}
     if "default" in own and any(_serves_tools(template, family) for template in own.values()):
         return own
-    ours = shipped(family.name)
+    ours = shipped_for(family)
     if ours is None and "default" in own:
         return own
     return {"default": made(ours or shipped(_PLAIN) or "")}

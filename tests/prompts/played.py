@@ -39,7 +39,8 @@ def spoken(prompter: Prompter, prompt: Prompt, blocks: Sequence[Said], random: R
         ids += _odd(prompter, text[at : found.start()], random)
         ids += tokenizer.encode(found[0], special=True)
         at = found.end()
-    return [*ids, *_odd(prompter, text[at:], random), prompt.stop_ids[0]]
+    ids += _odd(prompter, text[at:], random)
+    return ids if ids and ids[-1] in prompt.stop_ids else [*ids, prompt.stop_ids[0]]
 
 
 def heard(prompter: Prompter, turn: Turn, prompt: Prompt, ids: Sequence[int]) -> Reply:
@@ -53,8 +54,7 @@ def heard(prompter: Prompter, turn: Turn, prompt: Prompt, ids: Sequence[int]) ->
         ids=True,
     )
     reader = Detokenizer(tokenizer.vocab_bytes, tokenizer.special)
-    body = [number for number in ids if number not in prompt.stop_ids]
-    events = parser.feed([*reader.feed(body), *reader.flush()])
+    events = parser.feed([*reader.feed(ids), *reader.flush()])
     return fold([*events, *parser.finish("stop", Usage())])
 
 
