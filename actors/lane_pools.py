@@ -113,10 +113,11 @@ class ActorLanes:
             await self._open_again(index)
 
     async def _open_again(self, index: int) -> None:
-        """Start another parser, again and again: the name of the dead one is free in a moment."""
+        """Start another parser under the name of the dead one, and try until one runs."""
         pause = REOPEN_FIRST
         while True:
             try:
+                ray.kill(self._actors[index])  # a dead actor keeps its name until it is told to die
                 await self._open(index)
             except Exception as error:  # noqa: BLE001 - whatever it is, without a parser nothing runs
                 log.warning("parser %s did not start: %r", self.names[index], error)
