@@ -18,10 +18,11 @@ from actors.keeper import Keeper
 from actors.model_service import ModelService
 from actors.turn_watch import Heard, TurnWatch
 from observe.metrics import Metrics
-from observe.seen import Names, RequestRefused, TurnFailed, TurnReceived, TurnRouted
+from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived, TurnRouted
 from observe.taps import Tap
 from protocols.models import ModelCard, unknown
 from turns.errors import TreadleError
+from turns.events import Usage
 from turns.turn import Api, Turn
 
 log = logging.getLogger(__name__)
@@ -77,10 +78,8 @@ class Ingress:
             prompt = await model.prepare(turn, size=size)
             asked = time.time()
             taken = await model.choose(turn, prompt)
-        except TreadleError as error:
-            now = time.time()
-            failed = TurnFailed(names, now, error.kind, error.message, now - heard.at)
-            self.taps.turn_failed(failed)
+        except BaseException as error:
+            self._never_begun(heard, error)
             raise
         now = time.time()
         self.taps.turn_routed(
@@ -96,8 +95,24 @@ class Ingress:
             taps=self.taps,
             keeper=self._keeper,
         )
-        job = model.job(turn, prompt)
-        return self.conductor.begin(job, model.lease, taken.replica, exchange, watch)
+        replicas = (taken.replica, *taken.others)
+        try:
+            job = model.job(turn, prompt)
+            return self.conductor.begin(job, model.lease, replicas, exchange, watch)
+        except Exception as error:
+            model.release(taken)
+            self._never_begun(heard, error)
+            raise
+
+    def _never_begun(self, heard: Heard, error: BaseException) -> None:
+        """Tell how a turn was over before it began: refused, broken, or left by its client."""
+        names, now = heard.names, time.time()
+        if isinstance(error, asyncio.CancelledError):
+            ended = TurnEnded(names, now, "cancelled", Usage(), now - heard.at)
+            self.taps.turn_ended(ended)
+            return
+        kind = error.kind if isinstance(error, TreadleError) else "internal"
+        self.taps.turn_failed(TurnFailed(names, now, kind, str(error), now - heard.at))
 
     def leave(self, flight: Flight) -> None:
         """The response is over, or its client is gone: nothing of the turn remains."""

@@ -39,7 +39,7 @@ def pages(ingress: Ingress) -> FastAPI:
 
     @app.get("/health")
     async def health() -> Response:
-        ready = all(model.fleet.cards for model in ingress.models)
+        ready = all(model.up for model in ingress.models)
         state = b'{"status":"ok"}' if ready else b'{"status":"no engine is up yet"}'
         return Response(state, status_code=200 if ready else 503, media_type=JSON)
 

@@ -50,7 +50,7 @@ class IngressDeployment:
             lease = LeaseCalls(handle, name)  # building it starts Serve's router, hence the fleet
             one = fleet(handle.deployment_name)
             folder = ModelFolder(model_spec(model))
-            models.append(ModelService(folder, one, calls, lease))
+            models.append(ModelService(folder, one, calls, lease, self._readers.hear))
             one.listen(_tell(calls, model.name))
             if chosen.parser == "actor":
                 self._readers.follow(one)
