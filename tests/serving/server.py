@@ -29,7 +29,7 @@ from actors.model_service import ModelService
 from actors.parsing import Parsing
 from actors.router_actor import RouterActor
 from actors.serving import ModelFolder, ModelSpec
-from deployments.edge import edge
+from deployments.edge import Outside, limits, names
 from deployments.model import model_spec
 from deployments.settings import AppSettings, ModelSettings
 from observe.metrics import Metrics
@@ -143,9 +143,11 @@ class Server:
             keeper=self.keeper,
             metrics=self.metrics,
             taps=self.taps,
-            max_body=chosen.ingress.max_body_bytes,
+            names=names(chosen, services),
+            limits=limits(chosen),
             keepalive_s=chosen.ingress.keepalive_s,
         )
+        self.outside = Outside(chosen, self.ingress, store)
         self.url = ""
         self.http = httpx.AsyncClient(verify=False)  # noqa: S501 - loading certificates takes 50 ms
 
@@ -192,6 +194,7 @@ class Server:
                 await RouterReports(Near(self.router)).report(one.inner.card, one.inner.stats())
 
     async def stop(self) -> None:
+        await self.outside.background.stop()
         for replica in self._all():
             await replica.inner.stop()
         await self.keeper.settled()
@@ -246,7 +249,7 @@ async def serving(
     await server.start()
     ticking = asyncio.ensure_future(server.ingress.keep_alive_forever())
     try:
-        async with listening(edge(chosen, server.ingress)) as url:
+        async with listening(server.outside.app) as url:
             server.url = url
             async with httpx.AsyncClient(base_url=url, timeout=30) as server.http:
                 yield server
