@@ -7,7 +7,6 @@ rendezvous hashing on the prompt's prefix, so a lost router degrades and never b
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
@@ -19,6 +18,7 @@ from actors.messages import ReplicaCard
 from actors.serving import ModelFolder, ModelSpec
 from parsers.constraints import constraint
 from prompts.prompter import Prompt
+from protocols.catalog import Profile
 from protocols.models import ModelCard
 from router.blocks import chain
 from router.decision import Ask, Choice, Decision, Queued, Refusal
@@ -92,7 +92,6 @@ class ModelService:
         self.lease = lease
         self._router = router
         self._heard = heard
-        self._created = int(time.time())
 
     @property
     def spec(self) -> ModelSpec:
@@ -110,27 +109,28 @@ class ModelService:
         """Whether a turn can be served now."""
         return any(self._heard(card) for card in self.fleet.cards.values())
 
-    def cards(self) -> list[ModelCard]:
-        """One card per name; an alias shows the model that answers to it."""
+    def card(self, name: str, profile: Profile | None = None) -> ModelCard:
+        """The model as clients are shown it under a name; `profile` where it is not its own."""
         spec = self.spec
-        return [
-            ModelCard(
-                id=name,
-                display_name=spec.display_name or spec.name,
-                context_window=self.context_window or None,
-                max_output=spec.max_output,
-                created=self._created,
-            )
-            for name in (spec.name, *spec.aliases)
-        ]
+        return ModelCard(
+            id=name,
+            display_name=spec.display_name or spec.name,
+            context_window=self.context_window or None,
+            max_output=spec.max_output,
+            created=self.folder.created,
+            profile=profile or spec.profile,
+        )
 
-    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
-        """Token ids of the turn. Raises InvalidRequestError, also when it is too long."""
+    async def render(self, turn: Turn, *, size: int) -> Prompt:
+        """Token ids of the turn, however many. Raises InvalidRequestError."""
         prepare = self.folder.prompter.prepare
         if size <= INLINE_SIZE:
-            prompt = prepare(turn)
-        else:
-            prompt = await asyncio.to_thread(prepare, turn)
+            return prepare(turn)
+        return await asyncio.to_thread(prepare, turn)
+
+    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
+        """The same for a turn that is to run: ContextTooLongError when it cannot."""
+        prompt = await self.render(turn, size=size)
         window = self.context_window
         if window and len(prompt.ids) >= window:
             raise ContextTooLongError(len(prompt.ids), window)
