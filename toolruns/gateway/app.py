@@ -23,6 +23,7 @@ from toolruns.contract import EXTENSION, TRAJECTORY_META
 from toolruns.gateway.caller import Caller
 from toolruns.gateway.calls import Calls, Result
 from toolruns.gateway.listing import FIXED, listed
+from toolruns.gateway.plans import Plans
 from toolruns.gateway.resources import read_resource, templates
 from toolruns.rows.handles import UnknownHandleError
 from turns.errors import TreadleError
@@ -64,6 +65,7 @@ class Gateway:
         always_load: bool = True,
     ) -> None:
         self.calls = calls
+        self.plans = Plans(calls, calls.store)
         self._authenticate = authenticate
         self._tools = listed(list(calls.tools.values()), always_load=always_load)
         self.server: Server[Any] = Server(
@@ -162,6 +164,8 @@ class Gateway:
                 return Result(await self.calls.drilldown.rows(arguments, caller))
             case "stream_query":
                 return Result(await self.calls.drilldown.query(arguments, caller))
+            case "stream_plan":
+                return await self.plans.run(arguments, caller, report)
             case "stream_close":
                 return await self.calls.close(arguments, caller)
             case _ if name in self.calls.tools:

@@ -83,6 +83,7 @@ class Calls:
         self.tools = {tool.name: tool for tool in tools}
         ttls = {tool.name: tool.contract.handle_ttl_seconds for tool in tools}
         self.drilldown = Drilldown(keeper, sandbox, ttls)
+        self.store = keeper.store
         self._keeper = keeper
         self._settings = settings or Settings()
         self._purse_of = purse_of
@@ -233,7 +234,7 @@ class Calls:
         live = LiveRun(
             run,
             source,
-            writer=self._keeper.store.writer(record.handle),
+            writer=self.store.writer(record.handle),
             ask=lambda snapshot: self._ask(held, snapshot),
         )
         held = Live(live, record, tool, budget)
@@ -296,7 +297,7 @@ class Calls:
         return await self._rounds.ask(live.record, live.tool.contract, snapshot, limit)
 
     async def _past(self, handle: str) -> tuple[Any, ...]:
-        return tuple(await asyncio.to_thread(lambda: list(self._keeper.store.batches(handle))))
+        return tuple(await asyncio.to_thread(lambda: list(self.store.batches(handle))))
 
 
 def _not_held(record: Record) -> str:

@@ -50,6 +50,30 @@ FIXED: dict[str, tuple[str, dict[str, Any]]] = {
             checkpoint={"type": "boolean", "description": "Return at the next synopsis."},
         ),
     ),
+    "stream_plan": (
+        (
+            "Run up to 8 streaming calls as one graph, each with its own consume_until, what can "
+            "run together at once, under one time budget. An argument may be taken from another "
+            'node\'s rows: {"$from": "orders", "column": "user_id"} (take: values, first, count, min, max). '
+            "Returns a synopsis and a handle for every node."
+        ),
+        _schema(
+            ["nodes"],
+            nodes={
+                "type": "array",
+                "minItems": 1,
+                "maxItems": 8,
+                "items": _schema(
+                    ["id", "tool"],
+                    id={"type": "string"},
+                    tool={"type": "string", "description": "Name of a streaming tool."},
+                    arguments={"type": "object"},
+                    after={"type": "array", "items": {"type": "string"}},
+                ),
+            },
+            max_seconds=_SECONDS,
+        ),
+    ),
     "stream_query": (
         (
             "Run one SQL SELECT (DuckDB) over the rows kept under a handle, as table `rows`. At "
