@@ -81,7 +81,7 @@ def test_script_shows_the_timeline(server: Server) -> None:
     assert lines[-1].split()[1] == "tool_use,"
 
 
-def test_script_says_what_to_do_where_nothing_answers(server: Server) -> None:
+def test_script_says_what_to_do_where_nothing_answers() -> None:
     shown = run("http://127.0.0.1:1", MODEL)
     assert shown.returncode == 1
     assert "./run scripted" in shown.stderr
