@@ -197,7 +197,8 @@ def main() -> None:
         return
     command = verbs[sys.argv[1]](arguments)
     os.chdir(ROOT)
-    os.execv(PYTHON, [str(PYTHON), *command])  # noqa: S606 a hand-over: signals and exit code stay
+    # A hand-over, so that signals and the exit code stay; uv is asked for more by some tests.
+    os.execve(PYTHON, [str(PYTHON), *command], uv_environment()[0])  # noqa: S606
 
 
 if __name__ == "__main__":

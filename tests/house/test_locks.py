@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,20 @@ def name_of(requirement: str) -> str:
     return found.group().lower().replace("_", "-")
 
 
+def group(name: str) -> Iterator[str]:
+    """What a dependency group asks for, with the groups it includes."""
+    for entry in PROJECT["dependency-groups"][name]:
+        if isinstance(entry, str):
+            yield entry
+        else:
+            yield from group(entry["include-group"])
+
+
 def asked() -> set[str]:
-    project, groups = PROJECT["project"], PROJECT["dependency-groups"]
+    project = PROJECT["project"]
     tools = project["optional-dependencies"]["tools"]
-    wanted = [group for name, group in groups.items() if name != "fuzz"]  # installed when it is run
-    listed = [*project["dependencies"], *tools, *(r for group in wanted for r in group)]
-    return {name_of(requirement) for requirement in listed if isinstance(requirement, str)}
+    listed = [*project["dependencies"], *tools, *group("dev")]
+    return {name_of(requirement) for requirement in listed}
 
 
 def pinned(lock: str) -> set[str]:

@@ -22,6 +22,21 @@ def test_a_run_without_a_report_is_one_failure(tmp_path: Path) -> None:
     assert check.count(tmp_path / "cut.xml") == (0, 1, 0)
 
 
+def test_a_step_collects_the_files_that_name_its_marker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms = tmp_path / "tests" / "a"
+    rooms.mkdir(parents=True)
+    (rooms / "test_ray.py").write_text("pytestmark = pytest.mark.ray")
+    (rooms / "test_pure.py").write_text("")
+    (tmp_path / "tests" / "b").mkdir()
+    (tmp_path / "tests" / "b" / "conftest.py").write_text("item.add_marker(pytest.mark.ray)")
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    assert check.files_of("test-ray") == [str(rooms / "test_ray.py"), str(tmp_path / "tests" / "b")]
+    assert check.files_of("test-harness") == []
+    assert check.run_tests("test-harness") == (True, (0, 0, 0))
+
+
 def test_exit_code_and_limit() -> None:
     assert check.bounded([sys.executable, "-c", "raise SystemExit(3)"], 60) == 3
     assert check.bounded([sys.executable, "-c", "import time; time.sleep(300)"], 1) == 124
