@@ -8,7 +8,7 @@ on in one pass, without waking a task per turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -30,6 +30,9 @@ LAST_EVENTS_WAIT = 10.0
 END_GRACE = 0.2
 """Seconds an engine has to end its lease after the parser ended the turn. It needs none when it
 ended the turn itself; a stop string is found above it, and it would run on."""
+
+NEVER_BEGUN = ("overloaded", "unavailable")
+"""Ends of a lease that say that the turn was refused, so that another replica may be asked."""
 
 encode_job = msgspec.msgpack.Encoder().encode
 
@@ -61,11 +64,11 @@ class LeaseCall(Protocol):
 class Flight:
     """One turn in the air."""
 
-    __slots__ = ("landed", "lane", "replica", "retry_after", "sink", "task", "turn", "watch")
+    __slots__ = ("landed", "lane", "replicas", "retry_after", "sink", "task", "turn", "watch")
 
-    def __init__(self, turn: str, replica: str, sink: Sink, watch: Watch) -> None:
+    def __init__(self, turn: str, replicas: Sequence[str], sink: Sink, watch: Watch) -> None:
         self.turn = turn
-        self.replica = replica
+        self.replicas = replicas
         self.sink = sink
         self.watch = watch
         self.landed = asyncio.Event()
@@ -83,11 +86,17 @@ class Conductor:
     def __len__(self) -> int:
         return len(self._flights)
 
-    def begin(self, job: Job, call: LeaseCall, replica: str, sink: Sink, watch: Watch) -> Flight:
-        """Start the turn; everything that follows comes to `sink` and `watch`."""
-        flight = Flight(job.turn, replica, sink, watch)
+    def begin(
+        self, job: Job, call: LeaseCall, replicas: Sequence[str], sink: Sink, watch: Watch
+    ) -> Flight:
+        """Start the turn on the first of `replicas`; all that follows comes to `sink` and `watch`.
+
+        The others are asked in their order while the one before does not begin it.
+        """
+        data = encode_job(job)
+        flight = Flight(job.turn, replicas, sink, watch)
         self._flights[job.turn] = flight
-        flight.task = asyncio.ensure_future(self._hold(flight, call, encode_job(job)))
+        flight.task = asyncio.ensure_future(self._hold(flight, call, data))
         return flight
 
     def deliver(self, batches: Iterable[EventBatch], lane: str) -> None:
@@ -118,9 +127,8 @@ class Conductor:
         self._land(flight)
 
     async def _hold(self, flight: Flight, call: LeaseCall, job: bytes) -> None:
-        lease = call(job, flight.replica)
         try:
-            end = decode_lease_end(await lease)
+            end = await self._lease(flight, call, job)
             if end.kind is not None:
                 flight.retry_after = end.retry_after
                 self._fail(flight, lease_error(end))
@@ -129,13 +137,24 @@ class Conductor:
                 await flight.landed.wait()
         except TimeoutError:
             self._fail(flight, EngineError("the end of this turn was lost; send it again"))
-        except asyncio.CancelledError:
-            lease.cancel()
-            raise
         except TreadleError as error:
             self._fail(flight, error)
         except Exception as error:  # noqa: BLE001 - whatever killed the call, the turn has died
             self._fail(flight, replica_died(error))
+
+    async def _lease(self, flight: Flight, call: LeaseCall, job: bytes) -> LeaseEnd:
+        """The end of the lease of the replica that began the turn, or the last one's refusal."""
+        end = LeaseEnd("unavailable", "no replica took this turn; send it again")
+        for replica in flight.replicas:
+            lease = call(job, replica)
+            try:
+                end = decode_lease_end(await lease)
+            except asyncio.CancelledError:
+                lease.cancel()
+                raise
+            if end.kind not in NEVER_BEGUN:
+                return end
+        return end
 
     def _fail(self, flight: Flight, error: TreadleError) -> None:
         if flight.turn in self._flights:

@@ -1,113 +1,168 @@
 """The edge: the ASGI application that harnesses talk to.
 
 Turns are served here on the bare ASGI messages, since every layer between costs each token; all
-that is not a turn (models, health, metrics, documentation) goes to the FastAPI application.
+that is not a turn (models, counts, stored responses) goes to the FastAPI application.
 """
 
 from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-from actors.conductor import Flight
-from actors.exchange import StreamExchange, WholeExchange, header_map, respond
-from actors.ingress import Ingress
-from actors.stream import Send
-from protocols.protocol import Protocol
+from actors.background import Background
+from actors.cross_origin import CrossOrigin
+from actors.exchange import (
+    REQUEST_ID,
+    SSE_HEADERS,
+    StreamExchange,
+    WholeExchange,
+    refuse,
+    respond,
+    start,
+)
+from actors.intake import Intake, Read
+from actors.page_requests import MINTED
+from actors.pages import INTERNAL
+from actors.reception import (
+    Asked,
+    ClientGoneError,
+    Receive,
+    Scope,
+    header_map,
+    local_path,
+    owner,
+    receive_body,
+    request_id,
+)
+from actors.response_pages import follow
+from actors.stream import Message, Send
 from protocols.registry import APIS
-from turns.errors import TooLargeError, TreadleError
+from turns.errors import TreadleError
 from turns.turn import Api
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-INTERNAL = "something went wrong inside the server; the request id finds it in the log"
+Headers = dict[str, str]
 
 
 class Edge:
-    """Routes by path: one table entry per API."""
+    """Routes by path: turns are served here, sockets and pages by their own applications."""
 
-    def __init__(self, ingress: Ingress, pages: AsgiApp) -> None:
-        self._ingress = ingress
+    def __init__(
+        self,
+        intake: Intake,
+        *,
+        background: Background,
+        pages: AsgiApp,
+        sockets: AsgiApp,
+        origins: CrossOrigin,
+    ) -> None:
+        self._intake = intake
+        self._ingress = intake.ingress
+        self._background = background
         self._pages = pages
-        self._turns = {api.path: (name, api) for name, api in APIS.items()}
+        self._sockets = sockets
+        self._origins = origins
+        self._turns: dict[str, Api] = {api.path: name for name, api in APIS.items()}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self._turns.get(local_path(scope)) if scope["type"] == "http" else None
-        if found is None or scope["method"] != "POST":
-            await self._pages(scope, receive, send)
+        if scope["type"] == "websocket":
+            await self._sockets(scope, receive, send)
             return
-        await self._turn(*found, scope, receive, send)
+        if scope["type"] != "http":
+            return
+        headers = header_map(scope)
+        named = request_id(headers, uuid.uuid4().hex)
+        said = {REQUEST_ID: named} | self._origins.headers(headers)
+        if "x-request-id" not in headers:  # who has put it there says it in the response too
+            said["x-request-id"] = named
+        preflight = self._origins.preflight(scope["method"], headers)
+        name = self._turns.get(local_path(scope))
+        if preflight is not None:
+            await respond(send, 204, said | preflight, b"")
+        elif name is not None and scope["method"] == "POST":
+            await self._turn(name, Asked(named, headers, b"", owner(headers)), said, receive, send)
+        else:
+            scope[MINTED] = named
+            await self._pages(scope, receive, saying(send, said))
 
     async def _turn(
-        self, name: Api, api: Protocol, scope: Scope, receive: Receive, send: Send
+        self, name: Api, asked: Asked, said: Headers, receive: Receive, send: Send
     ) -> None:
-        turn_id = uuid.uuid4().hex
+        api, turn_id = APIS[name], uuid.uuid4().hex
         try:
-            exchange, flight = await self._begin(name, api, scope, receive, turn_id)
+            read = await self._read(name, asked, receive, turn_id)
+            said |= self._intake.headers(read)
+            if read.turn.echo.get("background"):
+                await self._in_background(read, said, send)
+            else:
+                await self._answer(read, said, receive, send)
         except ClientGoneError:
             return
         except TreadleError as error:
-            await respond(send, *api.error(error, request_id=turn_id))
-            return
+            await refuse(send, api, error, said)
         except Exception as error:  # noqa: BLE001 - a defect of ours must not look like a cut line
             self._ingress.defect(turn_id, error)
-            await respond(send, *api.error(TreadleError(INTERNAL), request_id=turn_id))
-            return
+            await refuse(send, api, TreadleError(INTERNAL), said)
+
+    async def _read(self, name: Api, asked: Asked, receive: Receive, turn_id: str) -> Read:
+        try:
+            body = await receive_body(receive, asked.headers, self._ingress.limits)
+        except TreadleError as error:
+            self._ingress.refused(name, asked.id, error)
+            raise
+        asked = Asked(asked.id, asked.headers, body, asked.owner)
+        return await self._intake.read(name, asked, turn_id=turn_id)
+
+    async def _answer(self, read: Read, said: Headers, receive: Receive, send: Send) -> None:
+        encoder = read.encoder()
+        exchange = StreamExchange(encoder) if read.turn.stream else WholeExchange(encoder)
+        flight = await self._intake.begin(read, exchange)
+
+        def gone(_: object) -> None:
+            self._ingress.leave(flight)  # nothing to leave once the turn has landed
+            exchange.end()
+
+        watch = asyncio.ensure_future(until_gone(receive))
+        watch.add_done_callback(gone)
         try:
             if isinstance(exchange, StreamExchange):
                 with self._ingress.kept_alive(exchange):
-                    await exchange.run(send, api, flight, patience=self._ingress.keepalive_s)
+                    patience = self._ingress.keepalive_s
+                    await exchange.run(send, read.api, flight, said, patience=patience)
             else:
-                await exchange.run(send, api, flight)
+                await exchange.run(send, read.api, flight, said)
         finally:
+            watch.cancel()
             self._ingress.leave(flight)
 
-    async def _begin(
-        self, name: Api, api: Protocol, scope: Scope, receive: Receive, turn_id: str
-    ) -> tuple[StreamExchange | WholeExchange, Flight]:
-        ingress = self._ingress
-        try:
-            body = await read_body(receive, ingress.max_body)
-            headers = header_map(scope)
-            turn = api.decode(body, headers, turn_id=turn_id)
-            model = ingress.model(turn.model)
-        except TreadleError as error:
-            ingress.refused(name, turn_id, error)
-            raise
-        encoder = api.encoder(turn, created=ingress.now(), model=turn.model)
-        exchange = StreamExchange(encoder) if turn.stream else WholeExchange(encoder)
-        harness = headers.get("user-agent", "")[:80]
-        flight = await ingress.begin(model, turn, exchange, size=len(body), harness=harness)
-        return exchange, flight
+    async def _in_background(self, read: Read, said: Headers, send: Send) -> None:
+        """The turn goes on whatever becomes of this connection."""
+        run = await self._background.begin(read)
+        if not read.turn.stream:
+            await respond(send, 200, {"content-type": "application/json", **said}, run.body)
+            return
+        await start(send, 200, {**SSE_HEADERS, **said})
+        async for events in follow(run.log, 0, self._ingress.keepalive_s):
+            await send({"type": "http.response.body", "body": events, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
 
-def local_path(scope: Scope) -> str:
-    """The path below the prefix that the application is mounted at."""
-    path: str = scope["path"]
-    return path.removeprefix(scope.get("root_path", ""))
+async def until_gone(receive: Receive) -> None:
+    """Return when the client has closed its connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
-class ClientGoneError(Exception):
-    """The client closed before its request was whole."""
+def saying(send: Send, said: Headers) -> Send:
+    """A `send` whose response has these headers too, where it has not its own."""
+    extra = [(name.encode(), value.encode("latin-1")) for name, value in said.items()]
 
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            own = {name.lower() for name, _ in message.get("headers", ())}
+            added = [(name, value) for name, value in extra if name not in own]
+            message["headers"] = [*message.get("headers", ()), *added]
+        await send(message)
 
-async def read_body(receive: Receive, limit: int) -> bytes:
-    """The request body, at most `limit` bytes."""
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientGoneError
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > limit:
-            raise TooLargeError(f"the request body is over {limit} bytes; send a smaller one")
-        chunks.append(chunk)
-        if not message.get("more_body", False):
-            return b"".join(chunks)
-        await asyncio.sleep(0)
+    return sending

@@ -125,19 +125,21 @@ class EngineReplica:
             return encode(LeaseEnd("unavailable", "this replica's parser is restarting; try again"))
         lease = Lease(asyncio.get_running_loop().create_future(), lane)
         self._leases[job.turn] = lease
-        begun = False
+        running = False
         try:
             self._engine.begin(job)
-            begun = True
+            running = True
             # No frame can overtake it: an engine makes none inside `begin`.
             lane.open(Opening(job.turn, ingress, job.spec, len(job.prompt)))
-            return encode(await lease.done)
+            end = await lease.done
+            running = False
+            return encode(end)
         except TreadleError as error:
             retry = error.retry_after if isinstance(error, OverloadedError) else 1
             return encode(LeaseEnd(error.kind, error.message, retry))
         finally:
             del self._leases[job.turn]
-            if not lease.done.done() and begun:
+            if running:  # the caller is gone; asking `done` would not tell, it is cancelled too
                 self._engine.abort(job.turn)
                 lane.send([Frame(job.turn, [], finish="abort")])  # so that its parser forgets it
 

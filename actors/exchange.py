@@ -2,13 +2,14 @@
 
 Nothing is sent before the first event, so a turn that fails at once answers with a status of its
 own; a long prefill starts the stream with keep-alives instead. A whole answer is the fold of the
-same events.
+same events. What must be kept of a turn is kept before its client hears that it is over: the
+client may go on from it at once.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from actors.conductor import Flight
@@ -16,7 +17,13 @@ from actors.stream import Send, Writer
 from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
 from turns.events import Event, TurnFailed
-from turns.reply import Fold
+from turns.reply import Fold, Reply
+
+Landing = Callable[[Reply], Awaitable[None]]
+
+FIRST = asyncio.FIRST_COMPLETED
+REQUEST_ID = "request-id"
+"""The header by which a client can name its request to us; every response has it."""
 
 SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
@@ -29,6 +36,15 @@ async def respond(send: Send, status: int, headers: Mapping[str, str], body: byt
     """Send a whole response."""
     await start(send, status, {"content-length": str(len(body)), **headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def refuse(
+    send: Send, protocol: Protocol, error: TreadleError, headers: Mapping[str, str]
+) -> None:
+    """Answer with an error as the API spells it; `headers` say the request's id."""
+    status, own, body = protocol.error(error, request_id=headers[REQUEST_ID])
+    kept = {name: value for name, value in own.items() if not name.endswith(REQUEST_ID)}
+    await respond(send, status, {**kept, **headers}, body)
 
 
 async def start(send: Send, status: int, headers: Mapping[str, str]) -> None:
@@ -47,9 +63,13 @@ def failure(event: TurnFailed, retry_after: int) -> TreadleError:
 
 
 class Exchange:
-    """What both kinds of answer share: the fold, the first event, the end."""
+    """What all kinds of answer share: the fold, the first event, the end.
+
+    `landing` is awaited with the reply of a turn that came to its end, before the client is told.
+    """
 
     def __init__(self) -> None:
+        self.landing: Landing | None = None
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[Event] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -70,6 +90,14 @@ class Exchange:
         if not self.ended.done():
             self.ended.set_result(None)
 
+    async def land(self) -> Reply:
+        """Wait for the end, and for what is kept of the turn; gives its reply."""
+        await self.ended
+        reply = self.fold.reply()
+        if self.landing is not None and (reply.stop or reply.failed) is not None:
+            await self.landing(reply)
+        return reply
+
 
 class WholeExchange(Exchange):
     """A non-streaming answer: nothing but the fold."""
@@ -84,16 +112,16 @@ class WholeExchange(Exchange):
         if reply.stop is not None or reply.failed is not None:
             self.end()
 
-    async def run(self, send: Send, protocol: Protocol, flight: Flight) -> None:
-        await self.ended
-        reply = self.fold.reply()
+    async def run(
+        self, send: Send, protocol: Protocol, flight: Flight, headers: Mapping[str, str]
+    ) -> None:
+        reply = await self.land()
         if reply.failed is not None:
             error = failure(reply.failed, flight.retry_after)
-            await respond(send, *protocol.error(error, request_id=flight.turn))
+            await refuse(send, protocol, error, headers)
             return
         status, body = self._encoder.whole(reply)
-        headers = {"content-type": "application/json", "request-id": flight.turn}
-        await respond(send, status, headers, body)
+        await respond(send, status, {"content-type": "application/json", **headers}, body)
 
 
 class StreamExchange(Exchange):
@@ -104,6 +132,7 @@ class StreamExchange(Exchange):
         self._encoder = encoder
         self._early: list[Event] = []
         self._writer: Writer | None = None
+        self._last = b""
         self.last_write = 0.0
 
     def take(self, events: list[Event]) -> None:
@@ -115,6 +144,10 @@ class StreamExchange(Exchange):
 
     def _write(self, writer: Writer, events: list[Event]) -> None:
         data = self._encoder.encode(events)
+        if self._encoder.finished and self.landing is not None:
+            self._last = data
+            self.end()
+            return
         if data:
             writer.write(data)
             self.last_write = asyncio.get_running_loop().time()
@@ -123,20 +156,28 @@ class StreamExchange(Exchange):
 
     def keep_alive(self, now: float, every: float) -> None:
         """Write a real protocol event when nothing was written for `every` seconds."""
-        if self._writer is not None and now - self.last_write >= every:
+        if self._writer is not None and now - self.last_write >= every and not self._last:
             self._writer.write(self._encoder.keepalive())
             self.last_write = now
 
-    async def run(self, send: Send, protocol: Protocol, flight: Flight, *, patience: float) -> None:
+    async def run(
+        self,
+        send: Send,
+        protocol: Protocol,
+        flight: Flight,
+        headers: Mapping[str, str],
+        *,
+        patience: float,
+    ) -> None:
         """Stream to the end. Waits `patience` seconds for a first event before it says 200."""
-        await asyncio.wait([self.first], timeout=patience)
+        early_end: list[asyncio.Future[Any]] = [self.first, self.ended]
+        await asyncio.wait(early_end, timeout=patience, return_when=FIRST)
         if self.first.done():
             first = self.first.result()
             if isinstance(first, TurnFailed):
-                error = failure(first, flight.retry_after)
-                await respond(send, *protocol.error(error, request_id=flight.turn))
+                await refuse(send, protocol, failure(first, flight.retry_after), headers)
                 return
-        await start(send, 200, {**SSE_HEADERS, "request-id": flight.turn})
+        await start(send, 200, {**SSE_HEADERS, **headers})
         writer = Writer(send)
         if not self._early:
             writer.write(self._encoder.keepalive())
@@ -145,11 +186,8 @@ class StreamExchange(Exchange):
         self.last_write = asyncio.get_running_loop().time()
         if early:
             self._write(writer, early)
-        await self.ended
+        await self.land()
+        if self._last:
+            writer.write(self._last)
         await writer.drained()
         await send({"type": "http.response.body", "body": b""})
-
-
-def header_map(scope: Mapping[str, Any]) -> dict[str, str]:
-    """The request's headers, lower-case names, the last of a repeated one."""
-    return {k.decode("latin-1").lower(): v.decode("latin-1") for k, v in scope["headers"]}

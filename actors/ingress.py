@@ -10,18 +10,20 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from actors.conductor import Conductor, Flight
 from actors.exchange import Exchange, StreamExchange
 from actors.keeper import Keeper
+from actors.model_names import ModelNames
 from actors.model_service import ModelService
+from actors.reception import Limits
 from actors.turn_watch import Heard, TurnWatch
 from observe.metrics import Metrics
-from observe.seen import Names, RequestRefused, TurnFailed, TurnReceived, TurnRouted
+from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived, TurnRouted
 from observe.taps import Tap
-from protocols.models import ModelCard, unknown
 from turns.errors import TreadleError
+from turns.events import Usage
 from turns.turn import Api, Turn
 
 log = logging.getLogger(__name__)
@@ -38,7 +40,8 @@ class Ingress:
         keeper: Keeper,
         metrics: Metrics,
         taps: Tap,
-        max_body: int = 64 * 2**20,
+        names: ModelNames | None = None,
+        limits: Limits | None = None,
         keepalive_s: float = 10.0,
     ) -> None:
         self.conductor = conductor
@@ -46,41 +49,36 @@ class Ingress:
         self.taps = taps
         self._metrics = metrics
         self._keeper = keeper
-        self.max_body = max_body
+        self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
-        self._by_name = {name: m for m in models for name in (m.spec.name, *m.spec.aliases)}
+        self.names = names or ModelNames(models)
         self._live: set[StreamExchange] = set()
 
-    def model(self, name: str) -> ModelService:
-        """The model of that name or alias. Raises UnknownModelError naming those there are."""
-        model = self._by_name.get(name)
-        if model is None:
-            raise unknown(name, self.cards())
-        return model
-
-    def cards(self) -> list[ModelCard]:
-        """What `GET /v1/models` lists: every name that a turn may use."""
-        return [card for model in self.models for card in model.cards()]
-
-    def now(self) -> int:
-        return int(time.time())
-
     async def begin(
-        self, model: ModelService, turn: Turn, exchange: Exchange, *, size: int, harness: str
+        self,
+        turn: Turn,
+        exchange: Exchange,
+        *,
+        size: int,
+        request: str,
+        harness: str,
+        ignored: Sequence[str] = (),
     ) -> Flight:
-        """Prepare the turn, choose its replica, begin it. Raises TreadleError before any byte."""
-        names = Names(turn.id, turn.id, turn.session, turn.api, turn.model)
+        """Prepare the turn, choose its replica, begin it. Raises TreadleError before any byte.
+
+        `size` is what there is to render, in bytes; `ignored` what nobody acts on.
+        """
+        model = self.names.model(turn.model)
+        names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
         heard = Heard(names, time.time())
-        self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness))
+        self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
         self._keeper.seen(turn, harness=harness, at=heard.at)
         try:
             prompt = await model.prepare(turn, size=size)
             asked = time.time()
             taken = await model.choose(turn, prompt)
-        except TreadleError as error:
-            now = time.time()
-            failed = TurnFailed(names, now, error.kind, error.message, now - heard.at)
-            self.taps.turn_failed(failed)
+        except BaseException as error:
+            self._never_begun(heard, error)
             raise
         now = time.time()
         self.taps.turn_routed(
@@ -96,8 +94,24 @@ class Ingress:
             taps=self.taps,
             keeper=self._keeper,
         )
-        job = model.job(turn, prompt)
-        return self.conductor.begin(job, model.lease, taken.replica, exchange, watch)
+        replicas = (taken.replica, *taken.others)
+        try:
+            job = model.job(turn, prompt)
+            return self.conductor.begin(job, model.lease, replicas, exchange, watch)
+        except Exception as error:
+            model.release(taken)
+            self._never_begun(heard, error)
+            raise
+
+    def _never_begun(self, heard: Heard, error: BaseException) -> None:
+        """Tell how a turn was over before it began: refused, broken, or left by its client."""
+        names, now = heard.names, time.time()
+        if isinstance(error, asyncio.CancelledError):
+            ended = TurnEnded(names, now, "cancelled", Usage(), now - heard.at)
+            self.taps.turn_ended(ended)
+            return
+        kind = error.kind if isinstance(error, TreadleError) else "internal"
+        self.taps.turn_failed(TurnFailed(names, now, kind, str(error), now - heard.at))
 
     def leave(self, flight: Flight) -> None:
         """The response is over, or its client is gone: nothing of the turn remains."""

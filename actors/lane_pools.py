@@ -29,6 +29,10 @@ SERVE_NAMESPACE = "serve"
 READY_WITHIN = 60.0
 """Seconds a parser actor has to come up."""
 
+REOPEN_FIRST = 0.1
+REOPEN_LONGEST = 5.0
+"""Seconds between two attempts to start a parser in place of a dead one."""
+
 
 class LanePool(Protocol):
     """The lanes of one engine replica."""
@@ -104,10 +108,23 @@ class ActorLanes:
                 await self._actors[index].hold.remote()
             except ray.exceptions.RayError as error:
                 log.warning("parser %s died; starting another", self.names[index])
-                if lane is not None and not lane.lost:
-                    lane.lost = True
-                    self._on_lost(lane, error)
+                if lane is not None:
+                    lane.lose(error)
+            await self._open_again(index)
+
+    async def _open_again(self, index: int) -> None:
+        """Start another parser under the name of the dead one, and try until one runs."""
+        pause = REOPEN_FIRST
+        while True:
+            try:
+                ray.kill(self._actors[index])  # a dead actor keeps its name until it is told to die
                 await self._open(index)
+            except Exception as error:  # noqa: BLE001 - whatever it is, without a parser nothing runs
+                log.warning("parser %s did not start: %r", self.names[index], error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, REOPEN_LONGEST)
+            else:
+                return
 
 
 class InlineLanes:

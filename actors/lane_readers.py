@@ -16,7 +16,7 @@ import ray
 from actors.conductor import Conductor
 from actors.fleet import Fleet
 from actors.lane_pools import NAMESPACE
-from actors.messages import decode_batches
+from actors.messages import ReplicaCard, decode_batches
 from observe.seen import LaneLost
 from observe.taps import Tap
 
@@ -36,6 +36,10 @@ class LaneReaders:
         self._ingress = ingress
         self._readers: dict[str, asyncio.Task[None]] = {}
         self.open: set[str] = set()
+
+    def hear(self, card: ReplicaCard) -> bool:
+        """Whether the events of turns on that replica would come here now."""
+        return not card.parsers or any(name in self.open for name in card.parsers)
 
     def follow(self, fleet: Fleet) -> None:
         """Keep a lane to every parser of the fleet from now on."""
@@ -62,13 +66,18 @@ class LaneReaders:
                     reason = type(error).__name__
                 else:
                     reason = "it ended"
-                self.open.discard(name)
-                lost = self._conductor.lane_lost(name)
-                self._tap.lane_lost(LaneLost(name, time.time(), reason, lost))
+                self._close(name, reason)
                 await asyncio.sleep(REOPEN_AFTER)
         finally:
-            self.open.discard(name)
+            self._close(name, "its replica left")
             self._readers.pop(name, None)
+
+    def _close(self, name: str, reason: str) -> None:
+        """Fail the turns of a lane that broke; one that was not open has none."""
+        if name in self.open:
+            self.open.discard(name)
+            lost = self._conductor.lane_lost(name)
+            self._tap.lane_lost(LaneLost(name, time.time(), reason, lost))
 
     async def _read_once(self, name: str) -> None:
         actor: Any = ray.get_actor(name, namespace=NAMESPACE)

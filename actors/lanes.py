@@ -136,7 +136,7 @@ class FrameLane:
         try:
             ack = self._push(encode(step))
         except Exception as error:  # noqa: BLE001 - whatever the transport raises, the lane is lost
-            self._lose(error)
+            self.lose(error)
             return
         self._unacked += 1
         self._since_ack += 1
@@ -149,7 +149,7 @@ class FrameLane:
         try:
             await ack
         except Exception as error:  # noqa: BLE001 - whatever the transport raises, the lane is lost
-            self._lose(error)
+            self.lose(error)
             return
         finally:
             self._acks.popleft()
@@ -157,7 +157,8 @@ class FrameLane:
         if self._step.frames and not self.lost:
             self._flush()
 
-    def _lose(self, error: BaseException) -> None:
+    def lose(self, error: BaseException) -> None:
+        """The other end is dead. Twice is no error."""
         if not self.lost:
             self.lost = True
             self._on_lost(error)

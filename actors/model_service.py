@@ -7,17 +7,18 @@ rendezvous hashing on the prompt's prefix, so a lost router degrades and never b
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
 
 from actors.conductor import LeaseCall
 from actors.fleet import Fleet
+from actors.messages import ReplicaCard
 from actors.serving import ModelFolder, ModelSpec
 from parsers.constraints import constraint
 from prompts.prompter import Prompt
+from protocols.catalog import Profile
 from protocols.models import ModelCard
 from router.blocks import chain
 from router.decision import Ask, Choice, Decision, Queued, Refusal
@@ -55,6 +56,7 @@ class ChoiceTaken(Struct, frozen=True):
     """The replica of a turn; `choice` is None when the router was not asked or did not answer.
 
     `why` and `overlap_tokens` explain the choice; `prompt_hash` is that of the last whole block.
+    `others` are the replicas that can take the turn if this one does not begin it.
     """
 
     replica: str
@@ -62,19 +64,34 @@ class ChoiceTaken(Struct, frozen=True):
     why: str
     overlap_tokens: int = 0
     prompt_hash: int = 0
+    others: tuple[str, ...] = ()
+
+
+def rest(replicas: Sequence[str], chosen: str) -> tuple[str, ...]:
+    """All but the chosen one."""
+    return tuple(replica for replica in replicas if replica != chosen)
 
 
 class ModelService:
-    """Built once per ingress and model; all its methods are called on the ingress's loop."""
+    """Built once per ingress and model; all its methods are called on the ingress's loop.
+
+    `heard` says whether a replica's events would reach this ingress: whether a lane from one of its
+    parsers is open.
+    """
 
     def __init__(
-        self, folder: ModelFolder, fleet: Fleet, router: RouterClient, lease: LeaseCall
+        self,
+        folder: ModelFolder,
+        fleet: Fleet,
+        router: RouterClient,
+        lease: LeaseCall,
+        heard: Callable[[ReplicaCard], bool] = lambda _: True,
     ) -> None:
         self.folder = folder
         self.fleet = fleet
         self.lease = lease
         self._router = router
-        self._created = int(time.time())
+        self._heard = heard
 
     @property
     def spec(self) -> ModelSpec:
@@ -87,27 +104,33 @@ class ModelService:
         known = [n for n in (self.spec.context_window, engines) if n]
         return min(known) if known else 0
 
-    def cards(self) -> list[ModelCard]:
-        """One card per name; an alias shows the model that answers to it."""
-        spec = self.spec
-        return [
-            ModelCard(
-                id=name,
-                display_name=spec.display_name or spec.name,
-                context_window=self.context_window or None,
-                max_output=spec.max_output,
-                created=self._created,
-            )
-            for name in (spec.name, *spec.aliases)
-        ]
+    @property
+    def up(self) -> bool:
+        """Whether a turn can be served now."""
+        return any(self._heard(card) for card in self.fleet.cards.values())
 
-    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
-        """Token ids of the turn. Raises InvalidRequestError, also when it is too long."""
+    def card(self, name: str, profile: Profile | None = None) -> ModelCard:
+        """The model as clients are shown it under a name; `profile` where it is not its own."""
+        spec = self.spec
+        return ModelCard(
+            id=name,
+            display_name=spec.display_name or spec.name,
+            context_window=self.context_window or None,
+            max_output=spec.max_output,
+            created=self.folder.created,
+            profile=profile or spec.profile,
+        )
+
+    async def render(self, turn: Turn, *, size: int) -> Prompt:
+        """Token ids of the turn, however many. Raises InvalidRequestError."""
         prepare = self.folder.prompter.prepare
         if size <= INLINE_SIZE:
-            prompt = prepare(turn)
-        else:
-            prompt = await asyncio.to_thread(prepare, turn)
+            return prepare(turn)
+        return await asyncio.to_thread(prepare, turn)
+
+    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
+        """The same for a turn that is to run: ContextTooLongError when it cannot."""
+        prompt = await self.render(turn, size=size)
         window = self.context_window
         if window and len(prompt.ids) >= window:
             raise ContextTooLongError(len(prompt.ids), window)
@@ -118,6 +141,8 @@ class ModelService:
         cards = self.fleet.cards
         if not cards:
             raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
+        # Where no lane is open, at the very start, one that is about to be will do.
+        usable = sorted(r for r, card in cards.items() if self._heard(card)) or sorted(cards)
         block = next(iter(cards.values())).block_size
         hashes = chain(prompt.ids, block)
         last = hashes[-1] if hashes else 0
@@ -128,17 +153,19 @@ class ModelService:
             priority=turn.hints.priority,
             osl=turn.hints.osl,
             session=turn.session,
+            exclude=tuple(r for r in cards if r not in usable),
         )
         answer = await self._ask(ask)
         if isinstance(answer, Refusal):
             raise OverloadedError("all engines are busy; try again", retry_after=answer.retry_after)
-        if answer is not None and answer.replica in cards:
-            shared = answer.overlap_blocks * block
-            return ChoiceTaken(answer.replica, answer, answer.why, shared, last)
+        if answer is not None and answer.replica in usable:
+            shared, others = answer.overlap_blocks * block, rest(usable, answer.replica)
+            return ChoiceTaken(answer.replica, answer, answer.why, shared, last, others)
         if answer is not None:
             self._router.release(self.spec.name, answer)
         key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
-        return ChoiceTaken(rendezvous(key, sorted(cards)), None, "hashed", 0, last)
+        chosen = rendezvous(key, usable)
+        return ChoiceTaken(chosen, None, "hashed", 0, last, rest(usable, chosen))
 
     async def _ask(self, ask: Ask) -> Choice | Refusal | None:
         """The router's answer; None when it has no view or does not answer in time."""

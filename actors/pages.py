@@ -1,45 +1,42 @@
-"""Everything over HTTP that is not a turn: models, health, metrics. A FastAPI application."""
+"""Everything over HTTP that is not a turn: models, counts, stored responses, health, metrics.
+
+A FastAPI application. Each group of pages is a file of its own that gives a router; all of them
+raise TreadleError, which is spelled here as the client's API spells it.
+"""
 
 from __future__ import annotations
 
-import uuid
-from typing import Any
+from collections.abc import Sequence
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from actors.exchange import header_map
 from actors.ingress import Ingress
-from protocols import models as model_lists
-from protocols.registry import APIS
+from actors.page_requests import JSON, refusal
+from protocols.openapi import document
 from turns.errors import InvalidRequestError, NotFoundError, TreadleError
 
-JSON = "application/json"
+INTERNAL = "something went wrong inside the server; the request id finds it in the log"
+NOT_FOUND = 404
 
 
-def pages(ingress: Ingress) -> FastAPI:
-    """The application; `ingress` is all that it shows."""
-    app = FastAPI(title="treadle", openapi_url="/openapi.json", docs_url=None, redoc_url=None)
+def pages(ingress: Ingress, routers: Sequence[APIRouter] = ()) -> FastAPI:
+    """The application; `ingress` is all that its own pages show."""
+    app = FastAPI(title="treadle", openapi_url=None, docs_url=None, redoc_url=None)
+    for router in routers:
+        app.include_router(router)
 
-    @app.get("/v1/models")
-    async def models(request: Request) -> Response:
-        headers, query = header_map(request.scope), dict(request.query_params)
-        try:
-            return Response(model_lists.listing(ingress.cards(), headers, query), media_type=JSON)
-        except TreadleError as error:
-            return refusal(request, error)
+    @app.get("/openapi.json")
+    async def openapi() -> Response:
+        return Response(document(), media_type=JSON)
 
-    @app.get("/v1/models/{name:path}")
-    async def model(name: str, request: Request) -> Response:
-        headers = header_map(request.scope)
-        try:
-            return Response(model_lists.lookup(ingress.cards(), name, headers), media_type=JSON)
-        except TreadleError as error:
-            return refusal(request, error)
+    @app.api_route("/", methods=["GET", "HEAD"])
+    async def root() -> Response:
+        return Response(b'{"name":"treadle"}', media_type=JSON)
 
     @app.get("/health")
     async def health() -> Response:
-        ready = all(model.fleet.cards for model in ingress.models)
+        ready = all(model.up for model in ingress.models)
         state = b'{"status":"ok"}' if ready else b'{"status":"no engine is up yet"}'
         return Response(state, status_code=200 if ready else 503, media_type=JSON)
 
@@ -47,21 +44,25 @@ def pages(ingress: Ingress) -> FastAPI:
     async def metrics() -> Response:
         return Response(ingress.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
+    @app.post("/api/event_logging/{rest:path}")
+    async def telemetry(rest: str) -> Response:  # noqa: ARG001 - FastAPI hands it in by its name
+        """Claude Code's own telemetry, where somebody has pointed it here: taken and not kept."""
+        return Response(status_code=204)
+
+    @app.exception_handler(TreadleError)
+    async def refused(request: Request, error: TreadleError) -> Response:
+        return refusal(request, error)
+
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        kind = NotFoundError if error.status_code == 404 else InvalidRequestError  # noqa: PLR2004 - HTTP's own number
-        message = f"{request.method} {request.url.path}: {error.detail}"
-        response = refusal(request, kind(message))
+        kind = NotFoundError if error.status_code == NOT_FOUND else InvalidRequestError
+        response = refusal(request, kind(f"{request.method} {request.url.path}: {error.detail}"))
         response.status_code = error.status_code
+        response.headers.update(error.headers or {})
         return response
 
+    @app.exception_handler(Exception)
+    async def defect(request: Request, _: Exception) -> Response:
+        return refusal(request, TreadleError(INTERNAL))
+
     return app
-
-
-def refusal(request: Request, error: TreadleError) -> Response:
-    """An error in the shape that this client reads: Anthropic's when it says so, else OpenAI's."""
-    anthropic = "anthropic-version" in request.headers or "/messages" in request.url.path
-    api = APIS["messages" if anthropic else "chat"]
-    status, headers, body = api.error(error, request_id=uuid.uuid4().hex)
-    kept: dict[str, Any] = {k: v for k, v in headers.items() if k.lower() != "content-length"}
-    return Response(body, status_code=status, headers=kept)

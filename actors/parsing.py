@@ -49,7 +49,7 @@ class TurnParsing:
             events += parser.feed(self._detokenizer.feed(frame.ids), tokens=len(frame.ids))
         if finish is not None and (rest := self._detokenizer.flush()):
             events += parser.feed(rest, tokens=0)
-        if finish is None and parser.stopped is not None:
+        if finish is None and parser.over:
             finish = "stop"
         if finish is not None:
             self.done = True

@@ -23,6 +23,7 @@ from prompts.folders import scripted_folder
 from prompts.prompter import Prompter, PromptSettings
 from prompts.tokenizer import Tokenizer
 from protocols import ids
+from protocols.catalog import Profile
 from turns.errors import EngineError
 
 SCRIPTED = "scripted:"
@@ -32,7 +33,8 @@ SCRIPTED = "scripted:"
 class ModelSpec(Struct, frozen=True):
     """A model as the configuration names it. `aliases` are other ids that clients may use.
 
-    `made` is where folders are kept that are made on the spot.
+    `made` is where folders are kept that are made on the spot; `profile` tells harnesses how to
+    treat the model.
     """
 
     name: str
@@ -44,6 +46,7 @@ class ModelSpec(Struct, frozen=True):
     context_window: int | None = None
     max_output: int | None = None
     prompt: PromptSettings = field(default_factory=PromptSettings)
+    profile: Profile = field(default_factory=Profile)
 
 
 class ModelFolder:
@@ -66,6 +69,11 @@ class ModelFolder:
             msg = f"model {spec.name!r}: there is no folder {path}; see the README on model folders"
             raise EngineError(msg)
         return path
+
+    @cached_property
+    def created(self) -> int:
+        """When the model was put there, in Unix seconds."""
+        return int((self.path / "config.json").stat().st_mtime)
 
     @cached_property
     def family(self) -> Family:

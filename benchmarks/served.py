@@ -162,7 +162,6 @@ def start(config: Path, folder: Path) -> Server:
         "TMPDIR": str(folder),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(stats),
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(metrics),
-        "RAY_SERVE_LOG_TO_STDERR": "0",
     }
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own program

@@ -10,15 +10,15 @@ import ray
 from actors import inline
 from actors.cluster_calls import LeaseCalls, RouterCalls
 from actors.conductor import Conductor
-from actors.edge import AsgiApp, Edge
+from actors.edge import AsgiApp
 from actors.fleet import Fleet, fleet
 from actors.ingress import Ingress
 from actors.inline_parsing import InlineParsing
 from actors.keeper import Keeper
 from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
-from actors.pages import pages
 from actors.serving import ModelFolder
+from deployments.edge import Outside, limits, names
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
@@ -50,27 +50,35 @@ class IngressDeployment:
             lease = LeaseCalls(handle, name)  # building it starts Serve's router, hence the fleet
             one = fleet(handle.deployment_name)
             folder = ModelFolder(model_spec(model))
-            models.append(ModelService(folder, one, calls, lease))
+            models.append(ModelService(folder, one, calls, lease, self._readers.hear))
             one.listen(_tell(calls, model.name))
             if chosen.parser == "actor":
                 self._readers.follow(one)
         if chosen.parser == "inline":
             receive = InlineParsing(self._conductor, models).take
             inline.RECEIVERS.append((asyncio.get_running_loop(), receive))
+        kept = await _store(store, taps, chosen.store)
         self.ingress = Ingress(
             self._conductor,
             models,
-            keeper=Keeper(await _store(store, taps, chosen.store), ttl=chosen.store.session_ttl_s),
+            keeper=Keeper(kept, ttl=chosen.store.session_ttl_s),
             metrics=metrics,
             taps=taps,
-            max_body=chosen.ingress.max_body_bytes,
+            names=names(chosen, models),
+            limits=limits(chosen),
             keepalive_s=chosen.ingress.keepalive_s,
         )
+        self._outside = Outside(chosen, self.ingress, kept)
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
         self._ticking = asyncio.ensure_future(self.ingress.keep_alive_forever())
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
-        return Edge(self.ingress, pages(self.ingress))
+        return self._outside.app
+
+    async def __del__(self) -> None:
+        """Serve awaits it when the last request is answered: responses in the background go on."""
+        if hasattr(self, "_outside"):
+            await self._outside.background.settled()
 
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from actors.serving import SCRIPTED, ModelSpec
+from deployments import profiles
 from deployments.settings import ModelSettings
 from prompts.prompter import PromptSettings
 
@@ -27,5 +28,6 @@ def model_spec(settings: ModelSettings) -> ModelSpec:
         display_name=settings.display_name,
         context_window=settings.context_window,
         max_output=settings.max_output,
+        profile=profiles.load(settings.profile),
         prompt=msgspec.convert(settings.prompt.model_dump(), PromptSettings),
     )

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from deployments import profiles
+
 
 class Strict(BaseModel):
     """An unknown key is an error: a misspelt setting must not be silently without effect."""
@@ -36,12 +38,16 @@ class PromptSettingsModel(Strict):
 
 
 class ModelSettings(Strict):
-    """One served model. `folder` may be `scripted:` (built on the fly, no model needed)."""
+    """One served model. `folder` may be `scripted:` (built on the fly, no model needed).
+
+    `aliases` are other names of it; `profile` is a file of `clusters/profiles`, by its name.
+    """
 
     name: str
     folder: str = "scripted:"
     family: str = "auto"
     aliases: tuple[str, ...] = ()
+    profile: str = ""
     display_name: str = ""
     context_window: Annotated[int | None, Field(ge=1)] = None
     max_output: Annotated[int | None, Field(ge=1)] = None
@@ -50,12 +56,26 @@ class ModelSettings(Strict):
     engine: EngineSettings = EngineSettings()
 
 
+class AliasSettings(Strict):
+    """Another name of a served model, or a pattern such as `claude-*`; its own profile if given."""
+
+    name: str
+    model: str
+    profile: str = ""
+
+
 class IngressSettings(Strict):
-    """The HTTP side. `keepalive_s`: a silent stream gets a keep-alive event after that long."""
+    """The HTTP side. `keepalive_s`: a silent stream gets a keep-alive event after that long.
+
+    A coded (compressed) body may decode to `max_body_ratio` times its size. `cors_origins` are the
+    web pages that may call: "https://app.example", or "*"; none by default.
+    """
 
     replicas: Annotated[int, Field(ge=1)] = 1
     keepalive_s: Annotated[float, Field(gt=0, le=15)] = 10.0
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * 2**20
+    max_body_ratio: Annotated[float, Field(ge=1)] = 200.0
+    cors_origins: tuple[str, ...] = ()
     max_ongoing: Annotated[int, Field(ge=1)] = 2048
     drain_s: Annotated[float, Field(gt=0)] = 1800
 
@@ -69,17 +89,22 @@ class RouterSettings(Strict):
 
 
 class StoreSettings(Strict):
-    """Where sessions live: `redis` is a URL, "embedded" (a Valkey of our own) or "memory"."""
+    """Where sessions live: `redis` is a URL, "embedded" (a Valkey of our own) or "memory".
+
+    `response_ttl_s`: how long a stored response is kept after it was last used.
+    """
 
     redis: str = "embedded"
     timeout_s: Annotated[float, Field(gt=0)] = 0.25
     session_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
+    response_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
 
 
 class AppSettings(Strict):
     """The arguments of the Serve application `deployments.app:build`."""
 
     models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)]
+    aliases: tuple[AliasSettings, ...] = ()
     parser: Literal["actor", "inline"] = "actor"
     ingress: IngressSettings = IngressSettings()
     router: RouterSettings = RouterSettings()
@@ -89,8 +114,22 @@ class AppSettings(Strict):
     def names_are_unique(self) -> AppSettings:
         """No two models answer to the same name."""
         names = [name for m in self.models for name in (m.name, *m.aliases)]
+        names += [alias.name for alias in self.aliases]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             msg = f"models: {', '.join(twice)} is the name of more than one model; rename one"
             raise ValueError(msg)
+        return self
+
+    @model_validator(mode="after")
+    def aliases_are_of_models(self) -> AppSettings:
+        """An alias stands for a model that is served, and every profile can be read."""
+        served = [model.name for model in self.models]
+        for alias in self.aliases:
+            if alias.model not in served:
+                known = ", ".join(served)
+                msg = f"alias {alias.name!r}: no model is called {alias.model!r}; there is {known}"
+                raise ValueError(msg)
+        for name in (*(m.profile for m in self.models), *(a.profile for a in self.aliases)):
+            profiles.load(name)
         return self

@@ -31,6 +31,15 @@ _ROUTING = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1)
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
 
+_PARTS = frozenset({"tools", "messages", "include", "agent_hints", "tool_choice"})
+
+
+def _part(name: str) -> str:
+    """Which part of a request was ignored: one of a few words, since clients choose the names."""
+    first = name.split(".", 1)[0].split(":", 1)[0]
+    return first if first in _PARTS else "field"
+
+
 class Metrics:
     """`models` are the names of served models; `render` gives the text for `GET /metrics`."""
 
@@ -54,6 +63,7 @@ class Metrics:
             "requests_refused", "Requests that never became turns.", "api", "kind"
         )
         self._received = counter("turns_received", "Turns received.", *turn)
+        self._ignored = counter("ignored", "Parts of requests that nobody acted on.", "api", "part")
         self._in_flight = gauge("turns_in_flight", "Turns received and not over.", "api")
         self._ended = counter("turns_ended", "Turns that ended, by stop.", *turn, "stop")
         self._failed = counter(
@@ -93,6 +103,8 @@ class Metrics:
     def turn_received(self, seen: TurnReceived) -> None:
         self._received.labels(*self._turn(seen.names)).inc()
         self._in_flight.labels(seen.names.api).inc()
+        for name in seen.ignored:
+            self._ignored.labels(seen.names.api, _part(name)).inc()
 
     def turn_routed(self, seen: TurnRouted) -> None:
         self._routed.labels(seen.why).inc()

@@ -13,7 +13,7 @@ from turns.turn import Api
 
 
 class Names(Struct, frozen=True):
-    """Who a turn is: its own id, that of its HTTP request, its session, and what it asked for."""
+    """Who a turn is: its own id, that of its HTTP request, its session, and what serves it."""
 
     turn: str
     request: str
@@ -36,12 +36,13 @@ class RequestRefused(Struct, frozen=True):
 
 
 class TurnReceived(Struct, frozen=True):
-    """A request was decoded."""
+    """A request was decoded; `ignored` names what of it nobody acts on."""
 
     names: Names
     at: float
     stream: bool
     harness: str = ""
+    ignored: tuple[str, ...] = ()
 
 
 class TurnRouted(Struct, frozen=True):

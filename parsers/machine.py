@@ -23,7 +23,7 @@ from parsers.ids import nine
 from parsers.schema import Schemas
 from parsers.specials import clean
 from parsers.states import Machine
-from turns.events import Cut, Event, Stop, TurnEnded, TurnFailed, Usage
+from turns.events import Cut, Event, Stop, ToolCallReady, TurnEnded, TurnFailed, Usage
 from turns.frames import Finish
 from turns.turn import Tool, ToolChoice
 
@@ -43,8 +43,9 @@ class TurnParser:
     tokens are marked `special` and text that merely spells one is data; False for a transport of
     plain text, where markers are matched by their text.
 
-    `stopped` is the stop string once it came: the engine can be aborted, later text is ignored.
-    `reasoning_tokens` counts the tokens fed while the model reasoned.
+    `stopped` is the stop string once it came; `over` says that it came, or that the one call that
+    may be made (`tool_choice.parallel` false) is complete: the engine can be aborted, what follows
+    is ignored. `reasoning_tokens` counts the tokens fed while the model reasoned.
     """
 
     def __init__(
@@ -68,6 +69,8 @@ class TurnParser:
         self._machine.desk.forced = forced(tool_choice)
         self._specials = table.specials if ids else None
         self._silent = table.silent
+        self._single = not tool_choice.parallel
+        self._called = False
         self._finished = False
         self.reasoning_tokens = 0
 
@@ -75,10 +78,16 @@ class TurnParser:
     def stopped(self) -> str | None:
         return self._emitter.stopped
 
+    @property
+    def over(self) -> bool:
+        return self._called or self._emitter.stopped is not None
+
     def feed(self, pieces: Sequence[Piece], *, tokens: int = 1) -> list[Event]:
         """The events that these pieces complete. `tokens`: how many tokens they were."""
         if self._finished:
             raise ParserFinishedError("this turn's parser is finished: make a new TurnParser")
+        if self._called:
+            return []
         machine, emitter = self._machine, self._emitter
         if machine.reasoning:
             self.reasoning_tokens += tokens
@@ -92,7 +101,7 @@ class TurnParser:
             else:
                 for at in range(0, len(text), _WINDOW):
                     machine.run(text[at : at + _WINDOW])
-        return emitter.take()
+        return self._taken()
 
     def finish(self, finish: Finish, usage: Usage, *, error: str = "") -> list[Event]:
         """The closing events, TurnEnded last (TurnFailed when the engine failed).
@@ -103,7 +112,7 @@ class TurnParser:
             raise ParserFinishedError("this turn's parser is finished already")
         self._finished = True
         self._machine.finish(_CUTS[finish])
-        events = self._emitter.take()
+        events = self._taken()
         if finish == "error":
             events.append(TurnFailed("engine", error or "the engine failed; try again"))
             return events
@@ -114,6 +123,17 @@ class TurnParser:
         events.append(TurnEnded(stop, usage, matched))
         return events
 
+    def _taken(self) -> list[Event]:
+        """The events so far, none behind the end of a turn that may make one call."""
+        events = self._emitter.take()
+        if self._called:
+            return []
+        if self._single and self._emitter.ready:
+            self._called = True
+            ready = next(at for at, event in enumerate(events) if isinstance(event, ToolCallReady))
+            return events[: ready + 1]
+        return events
+
     def _text(self, piece: Piece) -> str:
         if piece.special and self._specials is not None:
             return "" if piece.text in self._silent else self._specials.code(piece.text)
@@ -121,7 +141,7 @@ class TurnParser:
         return text if text.isascii() else clean(text)
 
     def _stop(self, finish: Finish) -> Stop:
-        if self.stopped is not None:
+        if self.over:
             return "tool_use" if self._emitter.ready else "stop_sequence"
         match finish:
             case "length":

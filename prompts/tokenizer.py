@@ -91,6 +91,14 @@ class Tokenizer:
         except (TypeError, UnicodeEncodeError):
             return self._segments(text.encode("utf-8", "replace").decode(), start=start)
 
+    def encode_text(self, text: str, *, special: bool) -> list[int]:
+        """The ids of a text by itself; with `special`, what the tokenizer puts around one too."""
+        return list(self._hf.encode(text, add_special_tokens=special).ids)
+
+    def spelling(self, number: int) -> str:
+        """The token as the vocabulary spells it, "" for an id that it has not."""
+        return self._hf.id_to_token(number) or ""
+
     def decode(self, ids: Iterable[int]) -> str:
         """The text of the ids, control tokens spelled out. An unknown id is an error."""
         numbers = list(ids)

@@ -80,7 +80,8 @@ class StoredReply(Struct, frozen=True):
 
 class StoredResponse(Struct, frozen=True):
     """A response that its client may fetch, continue, cancel or delete by id. `input` holds the
-    request's input items and `body` the response object, both JSON as the API spells them.
+    request's input items and `body` the response object, both JSON as the API spells them;
+    `ancestors` are the ids of the responses before it, oldest first.
     """
 
     id: str
@@ -93,6 +94,7 @@ class StoredResponse(Struct, frozen=True):
     previous: str = ""
     conversation: str = ""
     session: str = ""
+    ancestors: tuple[str, ...] = ()
 
 
 class Kind(Generic[T]):
@@ -122,4 +124,6 @@ REPLY = Kind("reply", StoredReply)
 TURNS = Kind("turns", str)  # of a session: its turns' ids, a list
 LEDGER = Kind("ledger", bytes)
 RESPONSE = Kind("response", StoredResponse, needed=True)
+BEAT = Kind("beat", bool, needed=True)  # of a response: somebody is at work on it
 CONVERSATION = Kind("conversation", bytes, needed=True)  # its items, a list of JSON texts
+CONVERSATION_HEAD = Kind("conversation_head", bytes, needed=True)  # what is shown of it, JSON

@@ -96,5 +96,9 @@ ARGUMENTS: dict[str, dict[str, Any]] = {
         "type": "boolean",
         "description": "Return at the first synopsis and wait; go on with stream_continue.",
     },
+    "supersedes": {
+        "type": "string",
+        "description": "Handle of an earlier call that this narrower one replaces: it is ended.",
+    },
 }
 """The JSON schemas of the arguments that every streaming tool takes beside its own."""

@@ -80,6 +80,7 @@ class LiveRun:
     ) -> None:
         self.run = run
         self.closed_in: float | None = None
+        self.final: Outcome | None = None
         self._source = source
         self._writer = writer
         self._watcher = watcher
@@ -94,6 +95,15 @@ class LiveRun:
         self._kept: Reference | None = None
         self._outcome: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self._life: asyncio.Task[None] | None = None
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of rows in the store, as Arrow counts them."""
+        return self._writer.bytes if self._writer is not None else 0
+
+    def watch(self, watcher: Watcher) -> None:
+        """Let `watcher` follow from here on, in place of who did before."""
+        self._watcher = watcher
 
     def start(self) -> None:
         self._life = asyncio.create_task(self._live(), name=f"run {self.run.handle}")
@@ -126,12 +136,23 @@ class LiveRun:
                 signal = await self._next()
                 if type(signal) not in self._expected():
                     continue  # came too late: a decision after the end of a leg, a second continue
-                actions = await self._feed(signal)
+                actions = await self._feed(self._fitting(signal))
         finally:
             await self._leave()
 
     def _expected(self) -> set[type[Signal]]:
         return {kind for state, kind in HANDLERS if state == self.run.state}
+
+    def _fitting(self, signal: Signal) -> Signal:
+        """The signal, unless its rows do not fit the store: then they were never seen, because
+        what the model reads of must be there to look into.
+        """
+        if isinstance(signal, Chunk) and self._writer is not None:
+            try:
+                self._writer.check(signal.batch)
+            except StoreFullError as error:
+                return Stop(Ending.STORE_LIMIT, str(error))
+        return signal
 
     async def _feed(self, signal: Signal) -> list[Action]:
         now = self._clock()
@@ -197,14 +218,11 @@ class LiveRun:
             return
         try:
             if batch.num_rows >= BIG:
-                reference = await asyncio.to_thread(self._writer.append, batch)
+                self._kept = await asyncio.to_thread(self._writer.append, batch)
             else:
-                reference = self._writer.append(batch)
-        except (StoreFullError, OSError) as error:
-            reason = str(error) if isinstance(error, StoreFullError) else "the row store failed"
-            self.stop(Ending.STORE_LIMIT, reason)
-            return
-        self._kept = reference
+                self._kept = self._writer.append(batch)
+        except (StoreFullError, OSError):
+            self.stop(Ending.STORE_LIMIT, "the row store failed")
 
     async def _note(self, note: Note) -> None:
         more: dict[str, Any] = {}
@@ -243,6 +261,8 @@ class LiveRun:
         self.closed_in = self._clock() - began
 
     def _settle(self, outcome: Outcome) -> None:
+        if outcome.ending is not None:
+            self.final = outcome
         if not self._outcome.done():
             self._outcome.set_result(outcome)
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from protocols import errors
+from protocols import errors, sse
 from protocols.dispatch import announced
 from protocols.protocol import Encoder
 from protocols.responses import decode as decoding
 from protocols.responses.compaction import CompactionEncoder
 from protocols.responses.encode import ResponsesEncoder
 from turns.errors import TreadleError
+from turns.reply import Reply
 from turns.turn import Turn
 
 
@@ -30,3 +31,14 @@ class Responses:
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)
+
+    def kept(self, turn: Turn, reply: Reply | None, *, created: int, model: str) -> bytes:
+        """The response as it is stored and fetched: queued while there is no reply, and a
+        response still when the turn died.
+        """
+        encoder = ResponsesEncoder(turn, created=created, model=model)
+        if reply is None:
+            return sse.dumps(encoder.waiting("queued"))
+        if reply.failed is not None:
+            return sse.dumps(encoder.failed(reply.failed))
+        return self.encoder(turn, created=created, model=model).whole(reply)[1]

@@ -73,6 +73,7 @@ def echo(request: wire.Request) -> dict[str, Any]:
     text = request.text or wire.WireText()
     reasoning = request.reasoning or wire.WireReasoning()
     shape: dict[str, Any] = {"type": "text"}
+    conversation = _conversation(request.conversation)
     if text.format is not None and text.format.type != "text":
         shape = {
             name: value
@@ -81,7 +82,7 @@ def echo(request: wire.Request) -> dict[str, Any]:
         }
     return {
         "background": bool(request.background),
-        "conversation": None,
+        "conversation": {"id": conversation} if conversation else None,
         "instructions": request.instructions,
         "max_output_tokens": request.max_output_tokens,
         "max_tool_calls": request.max_tool_calls,

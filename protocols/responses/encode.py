@@ -176,10 +176,18 @@ class ResponsesEncoder:
         begin = b"" if self._begun else self._begin()
         if self._open is not None:
             self._items.append(self._open.whole("incomplete"))
+        return begin + self._end(self.failed(event))
+
+    def failed(self, event: TurnFailed) -> dict[str, Any]:
+        """The response of a turn that died."""
         response = self._response("failed", self._items, self._usage)
         code = errors.TABLE[event.kind].code or "invalid_prompt"
         response["error"] = {"code": code, "message": event.message}
-        return begin + self._end(response)
+        return response
+
+    def waiting(self, status: str) -> dict[str, Any]:
+        """The response before anything of it was made: `queued` or `in_progress`."""
+        return self._response(status, [], None)
 
     def _ending(self, how: Outcome, items: list[Item], usage: Usage) -> dict[str, Any]:
         reason = REASONS.get(how)

@@ -7,7 +7,7 @@ a response that began and completed with no output.
 
 from __future__ import annotations
 
-from protocols import errors
+from protocols import errors, sse
 from protocols.protocol import Encoder
 from turns.errors import InvalidRequestError, TreadleError
 from turns.events import Event, TurnEnded, TurnStarted, Usage
@@ -23,9 +23,14 @@ def frames(raw: bytes) -> list[str]:
 
 
 def error_frame(error: TreadleError) -> str:
-    """An error before a response began; the connection stays open for the next request."""
-    status, _, body = errors.openai(error, "")
-    return f'{{"type":"error","status":{status},' + body.decode().removeprefix("{")
+    """An error before a response began; the connection stays open for the next request.
+
+    `headers` are those that the same error would have over HTTP and that a client acts on.
+    """
+    status, headers, body = errors.openai(error, "")
+    kept = {name: value for name, value in headers.items() if name == "retry-after"}
+    head = sse.dumps({"type": "error", "status": status, "headers": kept}).decode()
+    return head.removesuffix("}") + "," + body.decode().removeprefix("{")
 
 
 def unknown_frame(kind: str) -> InvalidRequestError:

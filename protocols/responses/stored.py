@@ -8,7 +8,7 @@ replaying the whole history are the same by construction. `instructions` are nev
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -24,20 +24,31 @@ _items = msgspec.json.Decoder(str | list[msgspec.Raw] | None).decode
 _NULL = msgspec.Raw(b"null")
 
 
+Status = Literal["in_progress", "queued", "completed", "incomplete", "failed", "cancelled"]
+
+
+class _Stated(msgspec.Struct):
+    status: Status
+    background: bool = False
+
+
 class _Output(msgspec.Struct):
     output: list[msgspec.Raw] = msgspec.field(default_factory=list)
 
 
-def input_items(body: bytes, turn_id: str) -> list[bytes]:
-    """The input items of a request as JSON texts, each with an id; a string is a message."""
+def input_items(body: bytes, turn_id: str, *, field: str = "input") -> list[bytes]:
+    """The input items of a request as JSON texts, each with an id; a string is a message.
+
+    `field` is what a fault calls the list.
+    """
     fields = bodies.part(surrogates.mend(body), _fields, "")
-    given = bodies.part(fields.get("input", _NULL), _items, "input")
+    given = bodies.part(fields.get("input", _NULL), _items, field)
     if isinstance(given, str):
         part = {"type": "input_text", "text": given}
         said = {"type": "message", "role": "user", "content": [part]}
         return [msgspec.json.encode({"id": ids.item("item", turn_id, 0), **said})]
     return [
-        _named(bodies.part(raw, _fields, f"input.{index}"), turn_id, index)
+        _named(bodies.part(raw, _fields, f"{field}.{index}"), turn_id, index)
         for index, raw in enumerate(given or ())
     ]
 
@@ -80,16 +91,26 @@ def compacted(body: bytes, response: bytes, turn_id: str) -> bytes:
     return msgspec.json.encode(answer | {name: read[name] for name in names})
 
 
+def status_of(response: bytes) -> Status:
+    """The status that a response body says it has."""
+    return msgspec.json.decode(response, type=_Stated).status
+
+
+def is_background(response: bytes) -> bool:
+    return msgspec.json.decode(response, type=_Stated).background
+
+
 def deleted(response_id: str) -> bytes:
     """The body of `DELETE /v1/responses/{id}`."""
     return sse.dumps({"id": response_id, "object": "response", "deleted": True})
 
 
-def with_status(response: bytes, status: str) -> bytes:
-    """A stored body under another status: `cancelled`, or `queued` while it waits."""
-    return msgspec.json.encode(
-        msgspec.json.decode(response, type=dict[str, msgspec.Raw]) | {"status": status}
-    )
+def with_status(response: bytes, status: Status, **fields: Any) -> bytes:
+    """A body under another status, and with other fields."""
+    known: dict[str, Any] = msgspec.json.decode(response, type=dict[str, msgspec.Raw])
+    if status == "cancelled":
+        fields["incomplete_details"] = None
+    return msgspec.json.encode(known | {"status": status} | fields)
 
 
 def listing(items: Sequence[bytes], query: Mapping[str, str]) -> bytes:

@@ -34,19 +34,21 @@ class Recorder:
 
 
 class Call:
-    """A lease that ends when the test says so."""
+    """Leases that end when the test says so; `lease` is the last one."""
 
     def __init__(self) -> None:
-        self.lease: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.replicas: list[str] = []
 
     def __call__(self, job: bytes, replica: str) -> asyncio.Future[bytes]:
+        self.replicas.append(replica)
+        self.lease: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         return self.lease
 
 
 def begin(conductor: Conductor, turn: str = "t") -> tuple[Flight, Recorder, Call]:
     recorder, call = Recorder(), Call()
     job = Job(turn, [1, 2, 3], Sampling(), ParseSpec("qwen3", ""))
-    return conductor.begin(job, call, "r1", recorder, recorder), recorder, call
+    return conductor.begin(job, call, ["r1", "r2"], recorder, recorder), recorder, call
 
 
 async def settle() -> None:
@@ -70,14 +72,41 @@ async def test_turn_runs_to_its_end() -> None:
     assert (recorder.cached, recorder.landings, len(conductor)) == ([2], 1, 0)
 
 
-async def test_lease_that_never_began_fails_the_turn_with_its_reason() -> None:
+async def test_turn_that_nobody_begins_fails_with_the_last_reason() -> None:
     conductor = Conductor()
     flight, recorder, call = begin(conductor)
     await settle()
+    call.lease.set_result(encode(LeaseEnd("unavailable", "restarting", 1)))
+    await settle()
+    assert recorder.events == []
     call.lease.set_result(encode(LeaseEnd("overloaded", "full", 7)))
     await settle()
+    assert call.replicas == ["r1", "r2"]
     assert recorder.events == [TurnFailed("overloaded", "full")]
     assert (flight.retry_after, recorder.landings, len(conductor)) == (7, 1, 0)
+
+
+async def test_turn_that_one_replica_refuses_runs_on_another() -> None:
+    conductor = Conductor()
+    _, recorder, call = begin(conductor)
+    await settle()
+    call.lease.set_result(encode(LeaseEnd("unavailable", "restarting")))
+    await settle()
+    conductor.deliver(batch(TurnStarted(3), ENDED), "lane")
+    call.lease.set_result(encode(LeaseEnd()))
+    await settle()
+    assert recorder.events == [TurnStarted(3), ENDED]
+    assert (recorder.landings, len(conductor)) == (1, 0)
+
+
+async def test_turn_that_broke_is_not_begun_again() -> None:
+    conductor = Conductor()
+    _, recorder, call = begin(conductor)
+    await settle()
+    call.lease.set_result(encode(LeaseEnd("engine", "broken")))
+    await settle()
+    assert call.replicas == ["r1"]
+    assert recorder.events == [TurnFailed("engine", "broken")]
 
 
 async def test_death_of_the_replica_fails_its_turns_once() -> None:
@@ -124,6 +153,7 @@ async def test_lease_that_ends_without_its_events_fails(monkeypatch: pytest.Monk
     monkeypatch.setattr("actors.conductor.LAST_EVENTS_WAIT", 0.01)
     conductor = Conductor()
     flight, recorder, call = begin(conductor)
+    await settle()
     call.lease.set_result(encode(LeaseEnd()))
     await asyncio.wait_for(flight.landed.wait(), 5)
     assert isinstance(recorder.events[-1], TurnFailed)

@@ -15,7 +15,7 @@ from turns.frames import Frame, ParseSpec
 class Words:
     """Detokeniser and parser of a toy: token 13 is a defect."""
 
-    stopped = None
+    over = False
 
     def feed(self, ids: Any, tokens: int = 0) -> Any:
         if 13 in ids:

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from parsers import grammars
 from parsers.detokenizer import Piece
 from parsers.grammar import Grammar
-from parsers.machine import TurnParser
+from parsers.machine import AUTO, TurnParser
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import Event, Usage
 from turns.frames import Finish
-from turns.turn import Tool
+from turns.turn import Tool, ToolChoice
 
 SPECIAL = ("<think>", "</think>", "<tool_call>", "</tool_call>")
 NAMES = ("hermes", "qwen3_coder")
@@ -143,6 +143,7 @@ def parse(
     ids: bool = False,
     finish: Finish = "stop",
     stop: tuple[str, ...] = (),
+    tool_choice: ToolChoice = AUTO,
 ) -> list[Event]:
     """All events of a turn."""
     parser = TurnParser(
@@ -152,6 +153,7 @@ def parse(
         tail=tail,
         ids=ids,
         stop=stop,
+        tool_choice=tool_choice,
     )
     events = [event for frame in frames for event in parser.feed(frame)]
     return events + parser.finish(finish, Usage())

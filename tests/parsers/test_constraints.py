@@ -33,9 +33,14 @@ NUMBER = {
 AUTO, TEXT = ToolChoice(), OutputFormat()
 FORECAST = ToolCall("", "forecast", '{"place": "Lima", "days": 3}')
 CLOCK = ToolCall("", "clock", "{}")
-xgrammar = pytest.mark.skipif(
+ABSENT = pytest.mark.skipif(
     importlib.util.find_spec("xgrammar") is None, reason="no xgrammar here: it comes with vLLM"
 )
+
+
+def xgrammar(test: Any) -> Any:
+    """Runs with vLLM's tests, since xgrammar comes with it."""
+    return pytest.mark.vllm(ABSENT(test))
 
 
 def tag(

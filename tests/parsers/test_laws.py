@@ -24,6 +24,7 @@ from tests.parsers.outputs import (
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import Event, TextDelta, TurnEnded, Usage
 from turns.reply import CutCall, Reply, fold
+from turns.turn import ToolChoice
 
 TAILS = ("", "<|im_start|>assistant\n<think>\n")
 FINISHES = ("stop", "length", "abort")
@@ -182,6 +183,25 @@ def test_a_stop_string_ends_the_text_wherever_it_is_cut(data, output, stop) -> N
         assert output.startswith(text + stop) or (not text and stop in output)
     else:
         assert stop not in output[lead:]
+
+
+@LAWS
+@given(st.data(), names, tails, finishes, st.one_of(garbage, replies()))
+def test_a_turn_of_one_call_ends_behind_it(data, name, tail, finish, output) -> None:
+    chosen = grammar(name)
+    if not isinstance(output, str):
+        output = write(chosen, output, tail=tail)
+    single = ToolChoice(parallel=False)
+    frames = plain(data.draw(cuts(output)))
+    free = said(parse(chosen, frames, tail=tail, finish=finish))
+    one = parse(chosen, frames, tail=tail, finish=finish, tool_choice=single)
+    assert not unlawful(one)
+    calls = [at for at, block in enumerate(free.blocks) if isinstance(block, ToolCall)]
+    if not calls:
+        assert said(one) == free
+        return
+    assert said(one).blocks == free.blocks[: calls[0] + 1]
+    assert said(one).stop == "tool_use"
 
 
 def said(events: list[Event]) -> Reply:

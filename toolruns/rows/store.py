@@ -16,6 +16,7 @@ import pyarrow as pa
 from msgspec import Struct
 
 from toolruns.rows.handles import UnknownHandleError, is_handle
+from toolruns.signals import Note
 from toolruns.trajectory import Entry, from_lines, to_line
 
 EVENTS = "events.jsonl"
@@ -56,8 +57,8 @@ class Writer:
         self.bytes = 0
         self.rows = 0
 
-    def append(self, batch: Any) -> Reference:
-        """Keep a batch. Raises StoreFullError before anything is written."""
+    def check(self, batch: Any) -> None:
+        """Raises StoreFullError if the batch does not fit."""
         size = batch.nbytes
         if self.bytes + size > self._limits.bytes:
             limit = self._limits.bytes // 1024**2
@@ -66,11 +67,15 @@ class Writer:
         if self.rows + batch.num_rows > self._limits.rows:
             message = f"more than {self._limits.rows:,} rows in one call"
             raise StoreFullError(message)
+
+    def append(self, batch: Any) -> Reference:
+        """Keep a batch. Raises StoreFullError before anything is written."""
+        self.check(batch)
         if self._out is None or batch.schema != self._schema:
             self._next_segment(batch.schema)
         self._out.write_batch(batch)
         self._sink.flush()
-        self.bytes += size
+        self.bytes += batch.nbytes
         self.rows += batch.num_rows
         self._batches += 1
         return Reference(self._segment, self._batches - 1, digest(batch))
@@ -136,6 +141,16 @@ class RowStore:
     def events(self, handle: str) -> list[Entry]:
         path = self._folder(handle) / EVENTS
         return from_lines(path.read_bytes()) if path.exists() else []
+
+    def note(self, handle: str, note: Note, t_ms: float) -> None:
+        """Append an event from outside the run: a drill-down, a result handed over."""
+        seen = self.events(handle)
+        if not seen:
+            return  # nothing was recorded, or it is gone
+        at = max(t_ms, seen[-1].t_ms)
+        entry = Entry(handle, seen[-1].seq + 1, round(at, 3), note.type, note.data)
+        with (self._folder(handle) / EVENTS).open("ab") as file:
+            file.write(to_line(entry))
 
     def drop(self, handle: str) -> None:
         shutil.rmtree(self._folder(handle), ignore_errors=True)

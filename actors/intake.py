@@ -1,0 +1,142 @@
+"""The intake: from a request's bytes to a turn in the air, the same for every way in.
+
+HTTP, a WebSocket frame, a background response and a compaction all begin their turns here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actors.conductor import Flight
+from actors.exchange import Exchange
+from actors.ingress import Ingress
+from actors.reception import Asked
+from actors.response_store import Earlier, ResponseStore
+from actors.unseen import header, unseen
+from protocols.protocol import Encoder, Protocol
+from protocols.registry import APIS
+from protocols.responses import stored
+from protocols.responses.api import Responses
+from turns.errors import TreadleError
+from turns.reply import Reply
+from turns.turn import Api, Turn
+
+HARNESS = 80
+"""Characters of a user agent that are noted."""
+
+RESPONSES = Responses()
+
+
+class Read(Struct):
+    """A request that was read: its turn, and what of the store it goes on from.
+
+    `size` is what there is to render, in bytes of JSON; `created` in Unix seconds.
+    """
+
+    asked: Asked
+    api: Protocol
+    turn: Turn
+    created: int
+    earlier: Earlier
+    size: int
+
+    def encoder(self) -> Encoder:
+        """A new encoder of the turn; the model is called as the client called it."""
+        return self.api.encoder(self.turn, created=self.created, model=self.turn.model)
+
+    def kept(self, reply: Reply | None) -> bytes:
+        """The response as it is stored."""
+        return RESPONSES.kept(self.turn, reply, created=self.created, model=self.turn.model)
+
+
+Decode = Callable[..., Turn]
+Known = Mapping[str, Earlier]
+"""What a connection remembers of its own responses, by id."""
+
+
+class Intake:
+    """One per ingress."""
+
+    def __init__(self, ingress: Ingress, responses: ResponseStore) -> None:
+        self.ingress = ingress
+        self.responses = responses
+        self._keeping: set[asyncio.Task[None]] = set()
+
+    async def read(
+        self, name: Api, asked: Asked, *, turn_id: str, known: Known | None = None
+    ) -> Read:
+        """Decode, with the turns before it in front. Raises TreadleError; such a request is told
+        to the taps as refused, for it never becomes a turn. `known` need not be asked of the store.
+        """
+        api = APIS[name]
+        try:
+            turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
+            self.ingress.names.model(turn.model)
+        except TreadleError as error:
+            self.ingress.refused(name, asked.id, error)
+            raise
+        return Read(asked, api, turn, int(time.time()), earlier, size)
+
+    async def turn(
+        self, decode: Decode, asked: Asked, turn_id: str, known: Known | None = None
+    ) -> tuple[Turn, Earlier, int]:
+        """A request as a turn, what it goes on from, and the bytes of both."""
+        body = asked.body
+        turn = decode(body, asked.headers, turn_id=turn_id)
+        if turn.api != "responses":
+            return turn, Earlier(), len(body)
+        earlier = (known or {}).get(turn.previous)
+        if earlier is None:
+            earlier = await self.responses.earlier(turn, asked.owner)
+        if earlier.found:
+            body = stored.continued(body, earlier.items, turn_id)
+            turn = decode(body, asked.headers, turn_id=turn_id)
+            if not turn.model:
+                turn = replace(turn, model=earlier.model)
+        return turn, earlier, len(body)
+
+    async def begin(self, read: Read, exchange: Exchange) -> Flight:
+        """Put the turn in the air; its events come to `exchange`. Raises TreadleError."""
+        turn, asked = read.turn, read.asked
+        if turn.store:
+            exchange.landing = lambda reply: self._landed(read, reply)
+        return await self.ingress.begin(
+            turn,
+            exchange,
+            size=read.size,
+            request=asked.id,
+            harness=asked.headers.get("user-agent", "")[:HARNESS],
+            ignored=unseen(turn),
+        )
+
+    def _landed(self, read: Read, reply: Reply) -> Awaitable[None]:
+        """What was begun to be kept is kept, even when the client leaves in the meantime."""
+        task = asyncio.ensure_future(self._keep(read, reply))
+        self._keeping.add(task)
+        task.add_done_callback(self._keeping.discard)
+        return asyncio.shield(task)
+
+    async def _keep(self, read: Read, reply: Reply) -> None:
+        try:
+            await self.keep(read, read.kept(reply))
+        except Exception as error:  # noqa: BLE001 - the client must hear that its turn is over
+            self.ingress.defect(read.turn.id, error)
+
+    async def keep(self, read: Read, body: bytes) -> None:
+        """Keep the turn's response as `body` says it now is."""
+        asked = read.asked
+        await self.responses.keep(
+            asked.owner, read.turn, sent=asked.body, body=body, earlier=read.earlier
+        )
+
+    def headers(self, read: Read) -> dict[str, str]:
+        """What the response says beside its body."""
+        found = header(unseen(read.turn))
+        if read.turn.api == "responses":
+            found["x-models-etag"] = self.ingress.names.etag()
+        return found

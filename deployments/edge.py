@@ -1,0 +1,56 @@
+"""The edge of an ingress: its ASGI application, made of the settings and nothing of Ray's."""
+
+from __future__ import annotations
+
+from actors.background import Background
+from actors.conversation_pages import conversation_pages
+from actors.cross_origin import CrossOrigin
+from actors.edge import Edge
+from actors.ingress import Ingress
+from actors.intake import Intake
+from actors.model_names import ModelNames
+from actors.model_pages import model_pages
+from actors.model_service import ModelService
+from actors.pages import pages
+from actors.reception import Limits
+from actors.response_pages import response_pages
+from actors.response_store import ResponseStore
+from actors.sockets import Sockets
+from actors.token_pages import token_pages
+from deployments import profiles
+from deployments.settings import AppSettings
+from protocols.catalog import Alias
+from sessions.store import Store
+
+
+class Outside:
+    """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it."""
+
+    def __init__(self, settings: AppSettings, ingress: Ingress, store: Store) -> None:
+        intake = Intake(ingress, ResponseStore(store, ttl=settings.store.response_ttl_s))
+        self.background = Background(intake)
+        routers = [
+            model_pages(ingress),
+            token_pages(intake),
+            response_pages(intake, self.background),
+            conversation_pages(intake),
+        ]
+        self.app = Edge(
+            intake,
+            background=self.background,
+            pages=pages(ingress, routers),
+            sockets=Sockets(intake),
+            origins=CrossOrigin(settings.ingress.cors_origins),
+        )
+
+
+def limits(settings: AppSettings) -> Limits:
+    """What a request body may be."""
+    return Limits(settings.ingress.max_body_bytes, settings.ingress.max_body_ratio)
+
+
+def names(settings: AppSettings, models: list[ModelService]) -> ModelNames:
+    """The names under which the models are served."""
+    aliases = [Alias(alias.name, alias.model, alias.profile) for alias in settings.aliases]
+    known = {alias.profile: profiles.load(alias.profile) for alias in aliases if alias.profile}
+    return ModelNames(models, aliases, known)

@@ -1,0 +1,135 @@
+"""The engine replica's laws: a lease that is left aborts its turn, and its parser is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+import msgspec
+
+from actors.engine_replica import EngineReplica
+from actors.engines.engine import EngineInfo, EngineStats, KvEvent
+from actors.lanes import FrameLane
+from actors.messages import LeaseEnd, ReplicaCard, decode_lease_end, decode_step
+from turns.frames import Frame, Job, ParseSpec
+from turns.turn import Sampling
+
+
+class Engine:
+    """An engine whose steps the test makes."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.aborted: list[str] = []
+
+    async def start(self, *, on_frames: Any, on_kv: Any) -> EngineInfo:
+        self.step = on_frames
+        return EngineInfo(16, 1000, 1000, 8)
+
+    def begin(self, job: Job) -> None:
+        self.begun.append(job.turn)
+
+    def abort(self, turn: str) -> None:
+        self.aborted.append(turn)
+
+    def stats(self) -> EngineStats:
+        return EngineStats()
+
+    async def stop(self) -> None:
+        pass
+
+
+class Lanes:
+    """One lane, whose other end is a list."""
+
+    names = ("parser",)
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.lane: FrameLane | None = FrameLane(self.push, on_lost=lambda _: None)
+
+    def push(self, data: bytes) -> Awaitable[object]:
+        self.frames += decode_step(data).frames
+        return asyncio.get_running_loop().create_future()
+
+    async def start(self, on_lost: Any) -> None:
+        self.on_lost = on_lost
+
+    def pick(self, ingress: str) -> FrameLane | None:
+        return self.lane
+
+    def stop(self) -> None:
+        pass
+
+
+class Silent:
+    async def report(self, card: ReplicaCard, stats: EngineStats) -> None:
+        pass
+
+    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None:
+        pass
+
+
+async def started() -> tuple[EngineReplica, Engine, Lanes]:
+    engine, lanes = Engine(), Lanes()
+    replica = EngineReplica(
+        replica="r",
+        model="m",
+        engine=engine,
+        lanes=lanes,
+        reporter=Silent(),  # type: ignore[arg-type]
+    )
+    await replica.start()
+    return replica, engine, lanes
+
+
+def job(turn: str = "t") -> bytes:
+    return msgspec.msgpack.encode(Job(turn, [1, 2], Sampling(), ParseSpec("f", "")))
+
+
+async def begin(replica: EngineReplica) -> asyncio.Task[bytes]:
+    lease = asyncio.ensure_future(replica.lease(job(), "ingress"))
+    await asyncio.sleep(0)
+    return lease
+
+
+async def test_lease_ends_with_the_last_frame() -> None:
+    replica, engine, lanes = await started()
+    lease = await begin(replica)
+    engine.step([Frame("t", [5], 0)])
+    engine.step([Frame("t", [6], finish="stop")])
+    assert decode_lease_end(await lease) == LeaseEnd()
+    assert [frame.ids for frame in lanes.frames] == [[5], [6]]
+    assert (engine.aborted, replica.open_turns) == ([], 0)
+    await replica.stop()
+
+
+async def test_lease_that_is_left_aborts_its_turn_and_tells_the_parser() -> None:
+    replica, engine, lanes = await started()
+    lease = await begin(replica)
+    engine.step([Frame("t", [5], 0)])
+    lease.cancel()
+    await asyncio.wait([lease])
+    assert (engine.aborted, replica.open_turns) == (["t"], 0)
+    assert lanes.frames[-1].finish == "abort"
+    engine.step([Frame("t", [], finish="abort")])
+    assert len(lanes.frames) == 2
+    await replica.stop()
+
+
+async def test_lost_lane_ends_its_leases_and_aborts_their_turns() -> None:
+    replica, engine, lanes = await started()
+    lease = await begin(replica)
+    lanes.on_lost(lanes.lane, RuntimeError("dead"))
+    end = decode_lease_end(await lease)
+    assert (end.kind, engine.aborted, replica.open_turns) == ("engine", ["t"], 0)
+    await replica.stop()
+
+
+async def test_replica_without_a_parser_begins_nothing() -> None:
+    replica, engine, lanes = await started()
+    lanes.lane = None
+    end = decode_lease_end(await replica.lease(job(), "ingress"))
+    assert (end.kind, engine.begun) == ("unavailable", [])
+    await replica.stop()

@@ -1,0 +1,129 @@
+"""What dies in the middle of a turn: the client is told in its API's own words, others go on."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from benchmarks.served import Server
+from tests.cluster import wire
+from tests.cluster.asks import APIS
+from tests.cluster.control import ENGINE, Control, until
+from tests.protocols.apis import parse, problems
+
+pytestmark = pytest.mark.ray
+EACH = pytest.mark.parametrize("api", APIS)
+AT_ONCE = 5.0
+"""Seconds in which a new turn must have been served whole by what is left."""
+
+
+def assert_failed(api: str, raw: bytes, message: str = "") -> None:
+    """A stream that ends with its API's own error event, legally, with words for the client."""
+    assert problems(api, raw) == []
+    events: list[Any] = [event for _, event in parse(raw)]
+    match api:
+        case "messages":
+            last = events[-1]
+            assert last["type"] == "error"
+            said = last["error"]["message"]
+        case "responses":
+            last = events[-1]
+            assert last["type"] == "response.failed"
+            said = last["response"]["error"]["message"]
+        case _:
+            assert events[-1] == "[DONE]"
+            said = events[-2]["error"]["message"]
+    assert message in said
+    assert said
+
+
+def assert_served(server: Server, api: str, began: float) -> None:
+    """A turn that begins now is served whole, soon after the moment `began`."""
+    raw = wire.turn(server, api, "think first")
+    took = time.monotonic() - began
+    assert problems(api, raw) == []
+    assert b"The answer" in raw or b" answer" in raw
+    assert took < AT_ONCE, f"served {took:.1f} s after the death"
+
+
+def busy_engine(control: Control) -> str:
+    """The replica that runs the only turn."""
+    busy = [name for name, figures in control.engines().items() if figures["open_turns"]]
+    assert len(busy) == 1
+    return busy[0]
+
+
+@EACH
+def test_turn_dies_with_its_engine_and_the_other_serves_on(
+    server: Server, control: Control, api: str
+) -> None:
+    stream = wire.begun(server, api)
+    engine = busy_engine(control)
+    killed = control.kill(control.replicas(ENGINE)[engine])
+    assert_failed(api, stream.whole())
+    assert time.monotonic() - killed < AT_ONCE
+    assert_served(server, api, killed)
+    until("both engines again", control.whole, within=90)
+    assert engine not in control.routed()
+    control.assert_idle()
+
+
+@EACH
+def test_turn_dies_with_its_parser_and_the_next_parser_serves(
+    server: Server, control: Control, api: str
+) -> None:
+    stream = wire.begun(server, api)
+    engine = busy_engine(control)
+    parser = next(name for name in control.parsers() if engine in name)
+    before = control.parsers()[parser]
+    killed = control.kill(before)
+    assert_failed(api, stream.whole())
+    assert_served(server, api, killed)
+    until("another parser", lambda: control.parsers().get(parser, before) != before, within=60)
+    until("both engines read", control.whole, within=60)
+    control.assert_idle()
+    assert engine in control.routed(), "the engine lives: only its parser died"
+    pinned(server, control, api, engine)
+
+
+def pinned(server: Server, control: Control, api: str, engine: str) -> None:
+    """Turns run on that very engine: they are begun until one of them does."""
+    streams = []
+    while not control.engines()[engine]["open_turns"]:
+        assert len(streams) < 10, "no turn comes to the engine whose parser was replaced"
+        streams.append(wire.begun(server, api, f"go on for ever, number {len(streams)}"))
+    for stream in streams:
+        stream.close()
+    control.assert_idle()
+
+
+def test_turns_run_while_the_router_is_away(server: Server, control: Control) -> None:
+    (pid,) = control.replicas("router").values()
+    hashed = control.metric("treadle_router_decisions_total").get('why="hashed"', 0)
+    killed = control.kill(pid)
+    for api in APIS:
+        assert_served(server, api, killed)
+    assert control.metric("treadle_router_decisions_total")['why="hashed"'] >= hashed + 3
+    until("the router back with both engines", control.whole, within=60)
+    control.assert_idle()
+    wire.turn(server, "chat", "only text")
+    assert control.metric("treadle_router_decisions_total")['why="hashed"'] == hashed + 3
+
+
+@EACH
+def test_engine_that_fails_a_turn_fails_it_in_the_stream(
+    server: Server, control: Control, api: str
+) -> None:
+    raw = wire.turn(server, api, "please fail")
+    assert_failed(api, raw, "the scenario failed this turn")
+    assert wire.DELTAS[api] in raw
+    control.assert_idle()
+
+
+@EACH
+def test_engine_that_fails_before_it_says_anything_is_a_status(server: Server, api: str) -> None:
+    exchange = wire.post(server, api, wire.ask(api, "please fail at once"))
+    assert exchange.status == 500
+    assert "the scenario failed this turn" in exchange.json()["error"]["message"]

@@ -1,0 +1,27 @@
+"""The server in one process serves as the cluster does."""
+
+from __future__ import annotations
+
+import json
+
+from tests.serving.server import MODEL, Server
+
+ASK = {"model": MODEL, "messages": [{"role": "user", "content": "Weather in Bergen?"}]}
+
+
+async def test_a_turn_goes_through_every_part(server: Server) -> None:
+    server.says({"text": "Rain."})
+    answer = await server.http.post("/v1/chat/completions", json=ASK)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["choices"][0]["message"]["content"] == "Rain."
+    (job,) = server.engine.jobs
+    assert answer.json()["usage"]["prompt_tokens"] == len(job.prompt)
+
+
+async def test_nothing_of_a_turn_stays(server: Server) -> None:
+    server.says({"text": "Rain."})
+    async with server.http.stream("POST", "/v1/chat/completions", json=ASK | {"stream": True}) as s:
+        lines = [line async for line in s.aiter_lines() if line.startswith("data: {")]
+    assert json.loads(lines[-1][6:])["choices"][0]["finish_reason"] == "stop"
+    assert len(server.conductor) == 0
+    assert server.replica.lanes.parsing == 0
