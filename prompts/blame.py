@@ -30,7 +30,7 @@ def blamed(err: TemplateError, conversation: Conversation, render: Render) -> In
         return InvalidRequestError(
             f"the chat template refused the messages: {err}", param="messages"
         )
-    where = f"messages.{conversation.origin[place]}"
+    where = conversation.origin[place]
     if field := _refused_field(messages[: place + 1], render):
         where += f".{field}"
     return InvalidRequestError(f"{where}: the chat template refused it: {err}", param=where)

@@ -55,8 +55,8 @@ class Break(Struct, frozen=True):
     """Where a prompt leaves the one before it.
 
     `token` is the first token that differs: so many are shared, and `lost` that the engine's cache
-    had are not. `where` names the field of the later request (`messages.3`, `tools`). `before` and
-    `after` are the texts around the place.
+    had are not. `where` names the field of the later request (`messages.3`, `tools.0`, `system`).
+    `before` and `after` are the texts around the place.
     """
 
     token: int
@@ -139,7 +139,7 @@ class _Found:
             return f"tools.{next((n for n, (a, b) in pairs if a != b), 0)}"
         if self.place >= len(conversation.origin):
             return "end"
-        return f"messages.{conversation.origin[self.place]}"
+        return conversation.origin[self.place]
 
     def cause(self) -> Cause:
         if self.tools:

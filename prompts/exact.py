@@ -35,6 +35,8 @@ def _number(text: str) -> float:
     return plain if repr(plain) == text else Number(text)
 
 
+_USUAL = (False, None, None, False)
+_write = json.JSONEncoder(ensure_ascii=False).encode  # made once: most renderings ask for it
 _DECODER = json.JSONDecoder(parse_float=_number)
 _RAW = "\ufdd3"
 """Encloses a number's text while `json` believes that it is a string."""
@@ -83,13 +85,18 @@ def dumps(
 ) -> str:
     """Jinja's `tojson` as `transformers` has it: no HTML escapes, keys in their order."""
     exact = _exact(value) or (isinstance(value, dict) and any(map(_exact, value.values())))
-    text = json.dumps(
-        _stand_ins(value) if exact else value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
-    )
+    if exact:
+        value = _stand_ins(value)
+    if (ensure_ascii, indent, separators, sort_keys) == _USUAL:
+        text = _write(value)
+    else:
+        text = json.dumps(
+            value,
+            ensure_ascii=ensure_ascii,
+            indent=indent,
+            separators=separators,
+            sort_keys=sort_keys,
+        )
     return _STAND_IN.sub(r"\1", text) if exact else text
 
 

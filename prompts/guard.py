@@ -75,9 +75,10 @@ class Guard:
         """The text as a template may see it."""
         if len(text) <= self._longest and text in self._cores:
             return MARK + text if text else text
-        if not any(end in text for end in self._ends):
-            return text if text.isascii() else _escaped(text)
-        return self._edges(self.spellings(text))
+        for end in self._ends:
+            if end in text:
+                return self._edges(self.spellings(text))
+        return text if text.isascii() else _escaped(text)
 
     def spellings(self, text: str) -> str:
         """The text with whole spellings guarded, its edges left alone."""

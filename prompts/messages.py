@@ -35,13 +35,13 @@ Keep = Literal["always", "tool_loop", "never"]
 class Conversation(Struct):
     """Template messages.
 
-    `origin` gives for each the index of the turn's message it came from; `replies` the blocks of
+    `origin` names for each the field of the request it came from; `replies` the blocks of
     those that are replies; `kept` whether the policy keeps all of a reply. `holes` are the trusted
     texts that stand in them by number. `open`: the model goes on writing the last message.
     """
 
     messages: list[Message] = field(default_factory=list)
-    origin: list[int] = field(default_factory=list)
+    origin: list[str] = field(default_factory=list)
     replies: list[Sequence[Block] | None] = field(default_factory=list)
     kept: list[bool] = field(default_factory=list)
     holes: list[str] = field(default_factory=list)
@@ -50,7 +50,7 @@ class Conversation(Struct):
     def add(
         self,
         message: Message,
-        origin: int,
+        origin: str,
         *,
         reply: Sequence[Block] | None = None,
         kept: bool = False,
@@ -116,7 +116,7 @@ class _Writing:
         keep = self._keep
         asked = max((at for at, one in enumerate(placed) if _asks(one.message)), default=-1)
         if not (placed and placed[0].is_system):
-            self._lead("", 0)
+            self._lead("", placed[0].where if placed else "messages")
         for at, one in enumerate(placed):
             if one.is_system:
                 self._system(one, leading=at == 0)
@@ -126,21 +126,21 @@ class _Writing:
             else:
                 self._others(one)
         if self._ahead:
-            self._say("user", "", placed[0].index)
+            self._say("user", "", placed[0].where)
 
     def _system(self, placed: Placed, *, leading: bool) -> None:
-        text = self._text(placed.message.blocks, placed.index)
+        text = self._text(placed.message.blocks, placed.where)
         if leading:
-            self._lead(text, placed.index)
+            self._lead(text, placed.where)
         elif self._by.traits.late_system:
-            self._say("system", text, placed.index)
+            self._say("system", text, placed.where)
         elif text:
             wrapped = (
                 text if text.startswith(_REMINDER) else f"{_REMINDER}\n{text}\n</system-reminder>"
             )
-            self._say("user", wrapped, placed.index)
+            self._say("user", wrapped, placed.where)
 
-    def _lead(self, text: str, index: int) -> None:
+    def _lead(self, text: str, where: str) -> None:
         """The head of the prompt, with the tools in it where the template would not show them."""
         by = self._by
         shown = [] if by.traits.tools else by.header.of(self._tools)
@@ -149,7 +149,7 @@ class _Writing:
         if not by.traits.system:
             self._ahead = head
         elif head:
-            self._say("system", head, index)
+            self._say("system", head, where)
 
     def _reply(self, placed: Placed, *, kept: bool, last: bool) -> None:
         blocks = placed.message.blocks
@@ -165,7 +165,7 @@ class _Writing:
         message["content"] = self._shaped(message["content"])
         # a family that does not reason has nothing to drop
         whole = kept or self._by.family.thinking.default == "none"
-        self.out.add(message, placed.index, reply=blocks, kept=whole)
+        self.out.add(message, placed.where, reply=blocks, kept=whole)
 
     def _others(self, placed: Placed) -> None:
         """A user's or tool's message: results become tool messages, in the order of the blocks."""
@@ -174,24 +174,24 @@ class _Writing:
         runs = [(kind, list(run)) for kind, run in groupby(placed.message.blocks, is_result)]
         for at, (kind, run) in enumerate(runs):
             if kind:
-                self._results(run, placed.index)
+                self._results(run, placed.where)
             elif at > 0 and all(isinstance(b, Text) and _reminds(b) for b in run):
                 # a harness's note on a result: a user message here would end the tool loop
-                note = self._text(run, placed.index)
+                note = self._text(run, placed.where)
                 self._append(note)
             else:
-                self._say("user", self._content(run, placed.index), placed.index)
+                self._say("user", self._content(run, placed.where), placed.where)
         if not runs:
-            self._say("user", "", placed.index)
+            self._say("user", "", placed.where)
 
-    def _results(self, run: Sequence[Block], index: int) -> None:
+    def _results(self, run: Sequence[Block], where: str) -> None:
         for block in run:
             result = block if isinstance(block, ToolResult) else ToolResult("", _visible(block))
-            content = self._content(result.content, index)
+            content = self._content(result.content, where)
             if result.is_error:
                 content = _failed(content)
             if not self._by.traits.tool_role:
-                self._say("user", _wrapped(content), index)
+                self._say("user", _wrapped(content), where)
                 continue
             name = result.name or self._names.get(result.call_id, "")
             self.out.add(
@@ -201,7 +201,7 @@ class _Writing:
                     "tool_call_id": self._by.guard(result.call_id),
                     "name": self._by.guard(name),
                 },
-                index,
+                where,
             )
 
     def _append(self, note: str) -> None:
@@ -212,25 +212,25 @@ class _Writing:
         else:
             last["content"] = [*content, {"type": "text", "text": note}]
 
-    def _say(self, role: str, content: str | list[Message], index: int) -> None:
+    def _say(self, role: str, content: str | list[Message], where: str) -> None:
         if self._ahead and role == "user":
             content = _before(self._ahead, content)
             self._ahead = ""
-        self.out.add({"role": role, "content": self._shaped(content)}, index)
+        self.out.add({"role": role, "content": self._shaped(content)}, where)
 
     def _shaped(self, content: str | list[Message]) -> str | list[Message]:
         if isinstance(content, str) and self._by.traits.parts:
             return [{"type": "text", "text": content}]
         return content
 
-    def _text(self, blocks: Sequence[Block], index: int) -> str:
-        content = self._content(blocks, index)
+    def _text(self, blocks: Sequence[Block], where: str) -> str:
+        content = self._content(blocks, where)
         if isinstance(content, str):
             return content
-        msg = f"messages.{index}: an image cannot stand in a system message"
-        raise InvalidRequestError(msg, param=f"messages.{index}.content")
+        msg = f"{where}: an image cannot stand in a system message"
+        raise InvalidRequestError(msg, param=f"{where}.content")
 
-    def _content(self, blocks: Sequence[Block], index: int) -> str | list[Message]:
+    def _content(self, blocks: Sequence[Block], where: str) -> str | list[Message]:
         """Blocks as one text, lines between them; as parts where there are images among them."""
         parts: list[Message] = []
         for at, block in enumerate(blocks):
@@ -242,7 +242,7 @@ class _Writing:
                         {"type": "text", "text": self._by.header.expanded(name, self._tools)}
                     )
                 case Image():
-                    parts.append(self._image(f"messages.{index}.content.{at}"))
+                    parts.append(self._image(f"{where}.content.{at}"))
                 case _:
                     pass
         if any(part["type"] == "image" for part in parts):
@@ -275,7 +275,7 @@ def _one_head(run: Sequence[Placed]) -> Placed:
     texts = (_lines(one.message.blocks) for one in run)
     text = Text("\n\n".join(filter(None, texts)))
     others = (block for block in blocks if not isinstance(block, Text))
-    return Placed(TurnMessage("system", (text, *others)), run[0].index)
+    return Placed(TurnMessage("system", (text, *others)), run[0].where)
 
 
 def _lines(blocks: Sequence[Block]) -> str:
@@ -286,7 +286,7 @@ def _one_reply(run: Sequence[Placed]) -> Placed:
     if len(run) == 1:
         return run[0]
     blocks = tuple(block for one in run for block in one.message.blocks)
-    return Placed(TurnMessage("assistant", blocks), run[0].index)
+    return Placed(TurnMessage("assistant", blocks), run[0].where)
 
 
 def _asks(message: TurnMessage) -> bool:

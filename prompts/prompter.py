@@ -21,13 +21,14 @@ from prompts.blame import blamed
 from prompts.canonical import digest
 from prompts.guard import HOLE, Guard, unguard
 from prompts.memo import Memo
-from prompts.messages import CUT, Conversation, Scribe
+from prompts.messages import CUT, Conversation, Keep, Scribe
 from prompts.recall import Context, Memory, memories, names, recalled
 from prompts.replies import Replies
+from prompts.retention import cleared, edits_of, forgotten
 from prompts.selection import templates_of
 from prompts.spelling import Spelling
 from prompts.splice import Header, Remembered, header_of, mark, spliced
-from prompts.stabilise import Placed, hoisted, without_billing
+from prompts.stabilise import Placed, hoisted, placed, without_billing
 from prompts.template import ChatTemplate, Clock, Folder, TemplateError
 from prompts.thinking import controls
 from prompts.tokenizer import Tokenizer
@@ -44,12 +45,14 @@ class PromptSettings(Struct, frozen=True):
     """What an operator may choose about prompts.
 
     `efforts` gives reasoning budgets in tokens for effort words that the family's template does
-    not take itself; None is no limit.
+    not take itself; None is no limit. `keep_thinking_turns` clears reasoning of older replies;
+    it shortens prompts, and breaks the prefix at every turn.
     """
 
     strip_billing_header: bool = True
     hoist_system: bool = True
     fast_tokenizer: bool = True
+    keep_thinking_turns: int | None = None
     efforts: dict[str, int | None] = field(
         default_factory=lambda: {
             "minimal": 512,
@@ -157,17 +160,34 @@ class Prompter:
         plan = self.plan(turn)
         return unguard(self._text(plan, plan.conversation.messages))
 
-    def plan(self, turn: Turn) -> Plan:
-        """All that can be done before the ledger is asked. Raises as `prepare`."""
+    def plan(self, turn: Turn, *, forget_before: int = 0) -> Plan:
+        """All that can be done before the ledger is asked. Raises as `prepare`.
+
+        Reasoning in the messages before number `forget_before` is left out: what a session that
+        has gone cold may forget (`retention.last_question`), and must go on forgetting.
+        """
+        edits = edits_of(turn, thinking_turns=self.settings.keep_thinking_turns)
+        messages = forgotten(placed(turn), before=forget_before, turns=edits.thinking_turns)
+        plan = self._plan(turn, messages)
+        kept = cleared(
+            messages,
+            edits,
+            tokens=lambda: len(self.finish(plan).ids),
+            size=lambda text: len(self.tokenizer.encode(text, special=False)),
+        )
+        return plan if kept == messages else self._plan(turn, kept)
+
+    def _plan(self, turn: Turn, messages: list[Placed]) -> Plan:
         control = controls(turn, self.family, self.settings.efforts)
         arguments = {name: self._guard.argument(v) for name, v in control.arguments.items()}
         replay = self.family.replay
-        kept = bool(replay.agentic) and replay.agentic.items() <= control.arguments.items()
+        agentic = bool(replay.agentic) and replay.agentic.items() <= control.arguments.items()
+        keep: Keep = "always" if agentic else replay.keep
         with _shallow():
             tools = self._header.of(turn.tools)
             voice = self._voices.get("tool_use" if tools else "default") or self._voices["default"]
             conversation = voice.scribe.write(
-                self._placed(turn), turn.tools, arguments, keep="always" if kept else replay.keep
+                self._stable(messages), turn.tools, arguments, keep=keep
             )
         context = Context(
             model=self.tokenizer.digest + voice.digest,
@@ -250,11 +270,10 @@ class Prompter:
             plan.voice.headers.put(key, known)
         return known[0]
 
-    def _placed(self, turn: Turn) -> list[Placed]:
-        placed = [Placed(message, index) for index, message in enumerate(turn.messages)]
+    def _stable(self, messages: list[Placed]) -> list[Placed]:
         if self.settings.strip_billing_header:
-            placed = without_billing(placed)
-        return hoisted(placed) if self.settings.hoist_system else placed
+            messages = without_billing(messages)
+        return hoisted(messages) if self.settings.hoist_system else messages
 
     def _voice(self, template: ChatTemplate) -> _Voice:
         family, guard = self.family, self._guard

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from turns.blocks import Message, Text
+from turns.turn import Turn
 
 # `key=value;` pairs on one line; a text that follows on the same line is the client's
 _BILLING = re.compile(
@@ -21,14 +22,27 @@ _SYSTEM = frozenset({"system", "developer"})
 
 
 class Placed(Struct, frozen=True):
-    """A message and where the client put it: its index in `Turn.messages`."""
+    """A message and where the client put it: `messages.2`, `system`."""
 
     message: Message
-    index: int
+    where: str
 
     @property
     def is_system(self) -> bool:
         return self.message.role in _SYSTEM
+
+
+def placed(turn: Turn) -> list[Placed]:
+    """The messages of a turn, each with the name of its field in the client's request."""
+    return [Placed(message, _where(turn, at)) for at, message in enumerate(turn.messages)]
+
+
+def _where(turn: Turn, at: int) -> str:
+    if turn.api == "responses":
+        return "input"
+    # Messages has its system text apart, and counts its messages without it
+    apart = int(turn.api == "messages" and turn.messages[0].role == "system")
+    return f"messages.{at - apart}" if at >= apart else "system"
 
 
 def without_billing(messages: Sequence[Placed]) -> list[Placed]:
@@ -42,7 +56,7 @@ def _without_header(placed: Placed) -> Placed:
         return placed
     kept = (_headless(block) if isinstance(block, Text) else block for block in blocks)
     full = tuple(block for block in kept if block != Text(""))
-    return Placed(Message(placed.message.role, full), placed.index)
+    return Placed(Message(placed.message.role, full), placed.where)
 
 
 def _headless(block: Text) -> Text:

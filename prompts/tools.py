@@ -20,11 +20,6 @@ CUSTOM_ARGUMENT = "input"
 _PLACEHOLDER = "DeferredToolPlaceholder"
 
 
-def shown_name(name: str, _namespace: str = "") -> str:
-    """The name that the model reads and writes: decoders have put a namespace into it already."""
-    return name
-
-
 class ToolHeader:
     """Writes tools for a template, remembering the headers of earlier turns."""
 

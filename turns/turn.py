@@ -90,7 +90,9 @@ class Turn(Struct, frozen=True):
     """One request to the model. System text is the first message(s) with role `system`.
 
     `session` is the harness's own session key or "" when it gave none. `template_kwargs` goes to
-    the chat template as it is. `previous` is the id of a stored response that this turn continues.
+    the chat template as it is. `edits` say what the client wants forgotten of its history, as
+    received (Anthropic's `context_management`). `previous` is the id of a stored response that this
+    turn continues.
     """
 
     id: str
@@ -109,5 +111,6 @@ class Turn(Struct, frozen=True):
     previous: str = ""
     store: bool = False
     template_kwargs: dict[str, Any] = field(default_factory=dict)
+    edits: tuple[dict[str, Any], ...] = ()
     echo: dict[str, Any] = field(default_factory=dict)
     """Request fields that only this API's own encoder reads back (metadata, include_usage …)."""

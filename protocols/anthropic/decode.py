@@ -56,8 +56,18 @@ def _decode(body: bytes, headers: Mapping[str, str], turn_id: str, *, counting: 
         session=session or _session_of(request.metadata),
         parent_session=parent,
         template_kwargs=request.chat_template_kwargs or {},
+        edits=_edits(request.context_management),
         echo={"ignored": ignored, "dispatch": heads.dispatch(headers)},
     )
+
+
+def _edits(managed: Any) -> tuple[dict[str, Any], ...]:
+    """What the client wants forgotten; a form that nobody knows wants nothing."""
+    match managed:
+        case {"edits": [*edits]}:
+            return tuple(edit for edit in edits if isinstance(edit, dict))
+        case _:
+            return ()
 
 
 def _messages(request: wire.Request) -> tuple[Message, ...]:

@@ -106,6 +106,7 @@ class Request(Struct):
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     top_k: int | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    context_management: Any = None
     nvext: Any = None
     service_tier: Any = None
     cache_control: Any = None

@@ -256,7 +256,6 @@ def test_tools_of_every_kind() -> None:
 def test_unknown_fields_are_named_and_harmless() -> None:
     turn = apis.decode(
         "messages",
-        context_management={"edits": []},
         safeguards=[{"type": "dangerous_tool_use"}],
         container=None,
         service_tier="auto",
@@ -267,10 +266,16 @@ def test_unknown_fields_are_named_and_harmless() -> None:
     assert turn.hints == Hints(priority=3, osl=200, speculative_prefill=True)
     assert turn.echo["ignored"] == [
         "container",
-        "context_management",
         "safeguards",
         "agent_hints.x",
     ]
+
+
+def test_context_edits_are_kept_as_received() -> None:
+    edits = [{"type": "clear_thinking_20251015", "keep": "all"}]
+    assert apis.decode("messages", context_management={"edits": edits}).edits == tuple(edits)
+    for odd in (None, "all", {"edits": None}, {"edits": ["all"]}, []):
+        assert apis.decode("messages", context_management=odd).edits == ()
 
 
 def test_output_format() -> None:

@@ -18,7 +18,7 @@ from parsers.grammar import Grammar
 from parsers.write import write
 from prompts.guard import Guard
 from prompts.tokenizer import Tokenizer
-from prompts.tools import CUSTOM_ARGUMENT, shown_name
+from prompts.tools import CUSTOM_ARGUMENT
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.frames import ParseSpec
 
@@ -53,9 +53,8 @@ def _shown(block: Said, at: int, guard: Guard) -> Said:
             return Text(guard.spellings(text))
         case Reasoning(text=text):
             return Reasoning(guard.spellings(text))
-        case ToolCall(name=name, arguments=arguments, namespace=namespace):
+        case ToolCall(name=name, arguments=arguments):
             if block.kind == "custom":
                 arguments = msgspec.json.encode({CUSTOM_ARGUMENT: arguments}).decode()
-            shown = shown_name(name, namespace)
             # The families that write ids themselves (Kimi) number their calls like this.
-            return ToolCall(f"functions.{shown}:{at}", shown, guard.spellings(arguments))
+            return ToolCall(f"functions.{name}:{at}", name, guard.spellings(arguments))
