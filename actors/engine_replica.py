@@ -137,7 +137,8 @@ class EngineReplica:
             return encode(LeaseEnd(error.kind, error.message, retry))
         finally:
             del self._leases[job.turn]
-            if not lease.done.done() and begun:
+            ended = lease.done.done() and not lease.done.cancelled()  # who cancels us cancels it
+            if begun and not ended:
                 self._engine.abort(job.turn)
                 lane.send([Frame(job.turn, [], finish="abort")])  # so that its parser forgets it
 
