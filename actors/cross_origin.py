@@ -33,7 +33,8 @@ class CrossOrigin:
 
     def preflight(self, method: str, asked: Mapping[str, str]) -> dict[str, str] | None:
         """The headers of the answer to a preflight request; None for any other request."""
-        if method != "OPTIONS" or "access-control-request-method" not in asked:
+        wanted = method == "OPTIONS" and "access-control-request-method" in asked
+        if not wanted or not self._origins:
             return None
         allowed = self.headers(asked)
         if "access-control-allow-origin" in allowed:

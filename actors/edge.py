@@ -38,7 +38,7 @@ from actors.reception import (
 from actors.response_pages import follow
 from actors.stream import Message, Send
 from protocols.registry import APIS
-from turns.errors import TreadleError
+from turns.errors import InvalidRequestError, TreadleError
 from turns.turn import Api
 
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -82,9 +82,23 @@ class Edge:
             await respond(send, 204, said | preflight, b"")
         elif name is not None and scope["method"] == "POST":
             await self._turn(name, Asked(named, headers, b"", owner(headers)), said, receive, send)
+        elif name is not None:
+            await self._not_so(name, scope["method"], headers, said, send)
         else:
             scope[MINTED] = named
             await self._pages(scope, receive, saying(send, said))
+
+    async def _not_so(
+        self, name: Api, method: str, asked: Headers, said: Headers, send: Send
+    ) -> None:
+        """Another method on the path of turns. An upgrade that ends here has no WebSocket server
+        behind it: Codex goes over to HTTP at once on a 426, and tries seven times on a 404.
+        """
+        upgrade = asked.get("upgrade", "").lower() == "websocket"
+        error = InvalidRequestError(f"{method} is not for {APIS[name].path}; POST to it")
+        status, own, body = APIS[name].error(error, request_id=said[REQUEST_ID])
+        status = 426 if upgrade else 405
+        await respond(send, status, {**own, **said, "allow": "POST"}, body)
 
     async def _turn(
         self, name: Api, asked: Asked, said: Headers, receive: Receive, send: Send

@@ -108,8 +108,8 @@ def deleted(response_id: str) -> bytes:
 def with_status(response: bytes, status: Status, **fields: Any) -> bytes:
     """A body under another status, and with other fields."""
     known: dict[str, Any] = msgspec.json.decode(response, type=dict[str, msgspec.Raw])
-    if status == "cancelled":
-        fields["incomplete_details"] = None
+    if status == "cancelled" and "incomplete_details" in known:
+        fields["incomplete_details"] = None  # what says why a response is incomplete
     return msgspec.json.encode(known | {"status": status} | fields)
 
 

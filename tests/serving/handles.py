@@ -43,6 +43,10 @@ class Engines:
         assert method_name == "lease"
         return self
 
+    @property
+    def lease(self) -> Engines:
+        return self
+
     def remote(self, job: bytes, ingress: str, *, replica: str) -> asyncio.Future[bytes]:
         alive = self._replicas
         if not alive:
