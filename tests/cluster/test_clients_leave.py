@@ -76,10 +76,7 @@ def test_nothing_remains_of_thousands_of_turns_half_of_them_left(
     ingress = server.process_of("ingress")
     files = ingress.num_fds()
     made = churn.turns(server.port, TURNS, seed=20_26)
-    began = time.monotonic()
     tally = asyncio.run(churn.run(server.port, made, at_once=AT_ONCE))
-    took = time.monotonic() - began
-    print(f"{TURNS} turns in {took:.1f} s: {tally}")
     assert tally.wrong == []
     assert tally.whole == sum(turn.leaves_after is None for turn in made)
     assert tally.left > TURNS // 4
