@@ -1,6 +1,10 @@
 """Calls across the cluster, as the small interfaces that the plain classes ask for.
 
 `handle` is a Serve deployment handle, built once by the wiring and never per request.
+
+Serve ends a request whose client left together with all calls that were made on its behalf, known
+by the context they are made in. Ours are made in a context of their own: what must end with a turn
+is ended by its owner, and a message that many turns share is not lost with one of them.
 """
 
 from __future__ import annotations
@@ -8,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextvars import Context
 from typing import Any
 
 import msgspec
@@ -24,21 +29,32 @@ SETTLE_EVERY = 0.02
 """Seconds for which settlements are collected into one call."""
 
 
+def apart(method: Any, *args: Any, **kwargs: Any) -> Any:
+    """Call a method of a handle in a context of its own."""
+    return Context().run(method.remote, *args, **kwargs)
+
+
 class RouterCalls:
     """The router actor behind a handle."""
 
     def __init__(self, handle: Any) -> None:
-        self._handle = handle
+        # A method taken from a handle is a handle of its own: once, not per call.
+        self._choose, self._admitted, self._gone = handle.choose, handle.admitted, handle.gone
+        self._settle_all, self._left = handle.settle, handle.left
         self._settled: list[Settlement] = []
         self._flush: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 
     async def choose(self, model: str, ask: Ask) -> Decision:
-        return decode_decision(await self._handle.choose.remote(model, encode(ask)))
+        return decode_decision(await apart(self._choose, model, encode(ask)))
 
     async def admitted(self, model: str, turn: str) -> Decision:
         """The answer for a turn that was queued; may take as long as the router lets it wait."""
-        return decode_decision(await self._handle.admitted.remote(model, turn))
+        return decode_decision(await apart(self._admitted, model, turn))
+
+    def gone(self, model: str, turn: str) -> None:
+        """Take a turn out of the queue, or give up the place that it was given meanwhile."""
+        self._spawn(apart(self._gone, model, turn))
 
     def began(self, model: str, choice: Choice, cached: int) -> None:
         self._settle(Settlement(model, choice.reservation, over=False, cached=cached))
@@ -54,12 +70,12 @@ class RouterCalls:
 
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""
-        self._spawn(self._handle.left.remote(model, list(replicas)))
+        self._spawn(apart(self._left, model, list(replicas)))
 
     def _send(self) -> None:
         self._flush = None
         settled, self._settled = self._settled, []
-        self._spawn(self._handle.settle.remote(encode(settled)))
+        self._spawn(apart(self._settle_all, encode(settled)))
 
     def _spawn(self, call: Any) -> None:
         task = asyncio.ensure_future(_quiet(call))
@@ -79,11 +95,11 @@ class LeaseCalls:
     """Leases on the replicas of one engine deployment, for one ingress."""
 
     def __init__(self, handle: Any, ingress: str) -> None:
-        self._lease = handle.options(method_name="lease")
+        self._lease = handle.lease
         self._ingress = ingress
 
     def __call__(self, job: bytes, replica: str) -> Any:
-        return self._lease.remote(job, self._ingress, replica=replica)
+        return apart(self._lease, job, self._ingress, replica=replica)
 
 
 class RouterReports:

@@ -43,6 +43,10 @@ class RouterClient(Protocol):
         """The final answer for a turn that was queued."""
         ...
 
+    def gone(self, model: str, turn: str) -> None:
+        """Nobody waits for that turn's place any more; never waited for."""
+        ...
+
     def began(self, model: str, choice: Choice, cached: int) -> None:
         """The turn had its first token; `cached` tokens of its prompt were in the cache."""
         ...
@@ -168,29 +172,43 @@ class ModelService:
         return ChoiceTaken(chosen, None, "hashed", 0, last, rest(usable, chosen))
 
     async def _ask(self, ask: Ask) -> Choice | Refusal | None:
-        """The router's answer; None when it has no view or does not answer in time."""
-        asked = asyncio.ensure_future(self._router.choose(self.spec.name, ask))
-        try:
-            await asyncio.wait([asked], timeout=ROUTER_WAIT)
-        finally:
-            if not asked.done():
-                asked.add_done_callback(self._late)
-        if not asked.done() or asked.exception() is not None:
-            return None
-        answer = asked.result()
+        """The router's answer; None when it has no view, does not answer in time or is lost.
+
+        Whatever the router answers once nobody waits for it any more is given back.
+        """
+        name = self.spec.name
+        answer = await self._answer(ask, self._router.choose(name, ask), ROUTER_WAIT)
         if isinstance(answer, Queued):
-            answer = await self._router.admitted(self.spec.name, ask.turn)
-        if isinstance(answer, Queued):
+            answer = await self._answer(ask, self._router.admitted(name, ask.turn), None)
+        if answer is None or isinstance(answer, Queued):
             return None
         blind = isinstance(answer, Refusal) and answer.why == "no_replica"
         return None if blind else answer
 
-    def _late(self, asked: asyncio.Future[Decision]) -> None:
-        """An answer that came too late holds a reservation nobody will use."""
-        if not asked.cancelled() and asked.exception() is None:
-            answer = asked.result()
-            if isinstance(answer, Choice):
-                self._router.release(self.spec.name, answer)
+    async def _answer(
+        self, ask: Ask, call: Awaitable[Decision], within: float | None
+    ) -> Decision | None:
+        asked = asyncio.ensure_future(call)
+        try:
+            await asyncio.wait([asked], timeout=within)
+        finally:
+            if not asked.done():
+                asked.add_done_callback(lambda asked: self._late(ask, asked))
+                if within is None:  # it waits in the queue, and its client left
+                    self._router.gone(self.spec.name, ask.turn)
+        lost = not asked.done() or asked.cancelled() or asked.exception() is not None
+        return None if lost else asked.result()
+
+    def _late(self, ask: Ask, asked: asyncio.Future[Decision]) -> None:
+        if asked.cancelled() or asked.exception() is not None:
+            return
+        match asked.result():
+            case Choice() as choice:
+                self._router.release(self.spec.name, choice)
+            case Queued():
+                self._router.gone(self.spec.name, ask.turn)
+            case Refusal():
+                pass
 
     def began(self, taken: ChoiceTaken, cached: int) -> None:
         if taken.choice is not None:

@@ -15,13 +15,18 @@ import msgspec
 
 from actors.engines.engine import EngineStats
 from actors.messages import ReplicaCard, Settlement, encode
-from router.decision import Ask, Decision, Queued, Refusal
+from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.kv import KvEvent
 from router.load import Info, Report
 from router.router import Router, Settings
 
 SILENT_FOR = 10.0
 """Seconds without a report after which a replica is taken for gone."""
+
+UNCLAIMED_FOR = 10.0
+"""Seconds after which a place given to a queued turn is given up if nobody came for it."""
+
+GONE = Refusal("waited_too_long", 1)
 
 TICK = 0.25
 """Seconds between two looks at what has run out: patience, reservations, silent replicas."""
@@ -44,11 +49,23 @@ class ModelRouter:
     def answer(self, now: float) -> None:
         """Give turns that waited in the queue what the router has decided for them."""
         for ask, decision in self.router.admit(now):
-            waiter = self.waiting.pop(ask.turn, None)
+            waiter = self.waiting.get(ask.turn)
             if waiter is not None and not waiter.done():
                 waiter.set_result(decision)
-            elif not isinstance(decision, Refusal | Queued):
+                waiter.get_loop().call_later(UNCLAIMED_FOR, self.gone, ask.turn, now)
+            elif isinstance(decision, Choice):
                 self.router.release(decision.reservation, now)
+
+    def gone(self, turn: str, now: float) -> None:
+        """Nobody waits for that turn: out of the queue, or its place given up if it has one."""
+        waiter = self.waiting.pop(turn, None)
+        if waiter is None:  # its answer is on its way to who asked
+            return
+        if not waiter.done():
+            self.router.cancel(turn)
+            waiter.set_result(GONE)
+        elif isinstance(decision := waiter.result(), Choice):
+            self.router.release(decision.reservation, now)
 
 
 class RouterActor:
@@ -80,13 +97,18 @@ class RouterActor:
         one = self._model(model)
         waiter = one.waiting.get(turn)
         if waiter is None:
-            return encode(Refusal("waited_too_long", 1))
+            return encode(GONE)
         try:
-            return encode(await asyncio.shield(waiter))
-        finally:
-            if not waiter.done():
-                one.waiting.pop(turn, None)
-                one.router.cancel(turn)
+            answer = await asyncio.shield(waiter)
+        except asyncio.CancelledError:
+            one.gone(turn, self._clock())
+            raise
+        one.waiting.pop(turn, None)
+        return encode(answer)
+
+    async def gone(self, model: str, turn: str) -> None:
+        """A queued turn's client left, or its ingress waits no longer."""
+        self._model(model).gone(turn, self._clock())
 
     async def settle(self, data: bytes) -> None:
         """Turns that began on their replica, and reservations that are over."""

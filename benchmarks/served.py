@@ -108,6 +108,14 @@ class Server:
                         found[one.pid] = one
         return list(found.values())
 
+    def process_of(self, kind: str, app: str = "treadle") -> psutil.Process:
+        """The one process of a kind of `KINDS`."""
+        word = KINDS[kind].format(app=app)
+        found = [p for p in self.processes() if word in " ".join(p.cmdline())]
+        if len(found) != 1:
+            raise RuntimeError(f"{len(found)} processes are {word!r}")
+        return found[0]
+
     @property
     def gcs(self) -> str:
         """The address of its Ray cluster, for a driver that joins it."""

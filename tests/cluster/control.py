@@ -13,8 +13,6 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import psutil
-
 from benchmarks.served import ROOT, Server
 
 T = TypeVar("T")
@@ -152,9 +150,3 @@ class Control:
             if bare == name:
                 found[labels.rstrip("}")] = float(value)
         return found
-
-    def process(self, word: str) -> psutil.Process:
-        """The one process of the server with that word in its command line."""
-        found = [p for p in self.server.processes() if word in " ".join(p.cmdline())]
-        assert len(found) == 1, f"{len(found)} processes have {word!r} in their command line"
-        return found[0]

@@ -1,0 +1,129 @@
+"""The choice of a replica: whatever the router answers too late is given back."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from actors import model_service
+from actors.fleet import Fleet
+from actors.messages import ReplicaCard
+from actors.model_service import ModelService
+from actors.serving import ModelFolder, ModelSpec
+from prompts.prompter import Prompt
+from router.decision import Choice, Decision, Queued, Refusal
+from turns.errors import OverloadedError
+from turns.turn import Turn
+
+CHOICE = Choice("b", 0, "load", "t/1")
+TURN = Turn("t", "chat", "m", ())
+PROMPT = Prompt(ids=[1, 2, 3], tail="", stop_ids=(), thinking_budget=None)
+
+
+class Router:
+    """A router whose answers come when the test gives them."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.choice: asyncio.Future[Decision] = loop.create_future()
+        self.admission: asyncio.Future[Decision] = loop.create_future()
+        self.excluded: tuple[str, ...] = ()
+        self.released: list[str] = []
+        self.left: list[str] = []
+
+    def choose(self, model: str, ask: Any) -> asyncio.Future[Decision]:
+        self.excluded = ask.exclude
+        return self.choice
+
+    def admitted(self, model: str, turn: str) -> asyncio.Future[Decision]:
+        return self.admission
+
+    def release(self, model: str, choice: Choice) -> None:
+        self.released.append(choice.reservation)
+
+    def gone(self, model: str, turn: str) -> None:
+        self.left.append(turn)
+
+
+def service(router: Router, *, deaf: str = "") -> ModelService:
+    fleet = Fleet()
+    fleet.replace({name: ReplicaCard(name, "m", 16, 1000, 8, []) for name in "abc"})
+    folder = ModelFolder(ModelSpec("m", "scripted:", "qwen3", ""))
+    return ModelService(
+        folder,
+        fleet,
+        router,  # type: ignore[arg-type]
+        None,  # type: ignore[arg-type]
+        lambda card: card.replica not in deaf,
+    )
+
+
+async def test_choice_of_the_router_is_taken_and_the_others_stand_by() -> None:
+    router = Router()
+    router.choice.set_result(CHOICE)
+    taken = await service(router).choose(TURN, PROMPT)
+    assert (taken.replica, taken.choice, taken.others) == ("b", CHOICE, ("a", "c"))
+
+
+async def test_late_choice_is_given_back() -> None:
+    router = Router()
+    taken = await service(router).choose(TURN, PROMPT)
+    assert (taken.choice, taken.why) == (None, "hashed")
+    router.choice.set_result(CHOICE)
+    await asyncio.sleep(0)
+    assert router.released == ["t/1"]
+
+
+async def test_late_place_in_the_queue_is_given_back() -> None:
+    router = Router()
+    await service(router).choose(TURN, PROMPT)
+    router.choice.set_result(Queued("t", 0))
+    await asyncio.sleep(0)
+    assert router.left == ["t"]
+
+
+@pytest.mark.parametrize("queued", [False, True], ids=["choosing", "queued"])
+async def test_client_that_leaves_takes_nothing_along(
+    queued: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_service, "ROUTER_WAIT", 30.0)
+    router = Router()
+    if queued:
+        router.choice.set_result(Queued("t", 0))
+    waiting = asyncio.ensure_future(service(router).choose(TURN, PROMPT))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    (router.admission if queued else router.choice).set_result(CHOICE)
+    await asyncio.sleep(0)
+    assert router.released == ["t/1"]
+    assert router.left == (["t"] if queued else [])
+
+
+async def test_router_that_dies_with_a_queue_leaves_the_turn_to_hashing() -> None:
+    router = Router()
+    router.choice.set_result(Queued("t", 0))
+    router.admission.set_exception(RuntimeError("dead"))
+    taken = await service(router).choose(TURN, PROMPT)
+    assert (taken.choice, taken.why) == (None, "hashed")
+
+
+async def test_saturated_fleet_refuses_with_the_time_to_come_back() -> None:
+    router = Router()
+    router.choice.set_result(Refusal("saturated", 7))
+    with pytest.raises(OverloadedError) as caught:
+        await service(router).choose(TURN, PROMPT)
+    assert caught.value.retry_after == 7
+
+
+async def test_replica_whose_parser_is_not_heard_is_chosen_by_nobody() -> None:
+    router = Router()
+    taken = await service(router, deaf="ab").choose(TURN, PROMPT)
+    assert (taken.replica, taken.others, router.excluded) == ("c", (), ("a", "b"))
+    router = Router()
+    taken = await service(router, deaf="abc").choose(TURN, PROMPT)
+    assert len(taken.others) == 2
+    assert router.excluded == ()

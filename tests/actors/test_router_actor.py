@@ -1,0 +1,77 @@
+"""The router actor's queue: a place that nobody comes for is given up, whoever is first."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from actors.engines.engine import EngineStats
+from actors.messages import ReplicaCard, Settlement, encode
+from actors.router_actor import RouterActor
+from router.decision import Ask, Choice, Decision, Queued, Refusal
+from router.router import Settings
+
+decode = msgspec.msgpack.Decoder(Decision).decode
+
+
+async def full() -> tuple[RouterActor, Choice]:
+    """A router whose one replica has one place, which is taken; two more may wait."""
+    actor = RouterActor(Settings(queue_limit=2), clock=lambda: 1.0)
+    card = ReplicaCard("r", "m", 16, 1000, 1, [])
+    await actor.report(encode(card), encode(EngineStats()))
+    taken = await choose(actor, "first")
+    assert isinstance(taken, Choice)
+    return actor, taken
+
+
+async def choose(actor: RouterActor, turn: str) -> Decision:
+    return decode(await actor.choose("m", encode(Ask(turn=turn, hashes=[], prompt_tokens=3))))
+
+
+async def end(actor: RouterActor, choice: Choice) -> None:
+    await actor.settle(encode([Settlement("m", choice.reservation, over=True)]))
+
+
+async def turns(actor: RouterActor) -> int:
+    return (await actor.load())["m"]["r"]["turns"]
+
+
+async def test_queued_turn_gets_the_place_that_comes_free() -> None:
+    actor, taken = await full()
+    assert isinstance(await choose(actor, "second"), Queued)
+    waits = asyncio.ensure_future(actor.admitted("m", "second"))
+    await asyncio.sleep(0)
+    await end(actor, taken)
+    assert isinstance(decode(await waits), Choice)
+    assert await turns(actor) == 1
+
+
+async def test_place_of_a_client_that_left_goes_to_the_next() -> None:
+    actor, taken = await full()
+    for turn in ("second", "third"):
+        assert isinstance(await choose(actor, turn), Queued)
+    await actor.gone("m", "second")
+    await end(actor, taken)
+    assert isinstance(decode(await actor.admitted("m", "second")), Refusal)
+    assert isinstance(decode(await actor.admitted("m", "third")), Choice)
+
+
+async def test_place_that_was_given_meanwhile_is_given_up() -> None:
+    actor, taken = await full()
+    await choose(actor, "second")
+    await end(actor, taken)
+    assert await turns(actor) == 1
+    await actor.gone("m", "second")
+    assert await turns(actor) == 0
+
+
+async def test_ingress_that_dies_while_it_waits_gives_up_its_place() -> None:
+    actor, taken = await full()
+    await choose(actor, "second")
+    waits = asyncio.ensure_future(actor.admitted("m", "second"))
+    await asyncio.sleep(0)
+    waits.cancel()
+    await asyncio.wait([waits])
+    await end(actor, taken)
+    assert await turns(actor) == 0
