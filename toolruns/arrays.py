@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ Mask = NDArray[np.bool_]
 PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
+@lru_cache(256)
 def kind_of(type_: Any) -> Kind:
     """Which of the kinds an Arrow type is; `other` is nested, binary or unknown."""
     checks: tuple[tuple[Kind, tuple[Any, ...]], ...] = (
@@ -39,10 +41,16 @@ def kind_of(type_: Any) -> Kind:
 
 def plain(batch: Any) -> Any:
     """The batch with dictionary, view and nested columns written out, durations as seconds."""
-    arrays = [_plain(column) for column in batch.columns]
-    if all(new is old for new, old in zip(arrays, batch.columns, strict=True)):
+    if _is_plain(batch.schema):
         return batch
+    arrays = [_plain(column) for column in batch.columns]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
+
+
+@lru_cache(256)
+def _is_plain(schema: Any) -> bool:
+    """Whether `_plain` would change nothing; asked for every piece, so remembered by schema."""
+    return all(_plain(empty) is empty for empty in (pa.array([], f.type) for f in schema))
 
 
 def _plain(array: Any) -> Any:

@@ -52,7 +52,8 @@ class Gateway:
     """An ASGI app. Mount it anywhere; run it inside `running()`, or let it see the lifespan.
 
     `authenticate` decides who a request belongs to; handles of one principal are unknown to all
-    others. `allowed_hosts` bounds the Host header against DNS rebinding, None leaves it open.
+    others. `allowed_hosts` bounds Host and Origin against DNS rebinding (`name:*` is any port),
+    None leaves them open.
     """
 
     def __init__(
@@ -79,9 +80,13 @@ class Gateway:
             get_tool_input_schema=self._schema_of,
         )
         self.server.extensions[EXTENSION] = {"version": 1}
+        hosts = allowed_hosts or []
         self._security = TransportSecuritySettings(
             enable_dns_rebinding_protection=allowed_hosts is not None,
-            allowed_hosts=allowed_hosts or [],
+            allowed_hosts=hosts,
+            allowed_origins=[
+                f"{scheme}://{host}" for host in hosts for scheme in ("http", "https")
+            ],
         )
         self._manager: StreamableHTTPSessionManager | None = None
 

@@ -52,10 +52,9 @@ FIXED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "stream_plan": (
         (
-            "Run up to 8 streaming calls as one graph, each with its own consume_until, what can "
-            "run together at once, under one time budget. An argument may be taken from another "
-            'node\'s rows: {"$from": "orders", "column": "user_id"} (take: values, first, count, '
-            "min, max). "
+            "Run up to 8 streaming calls as one graph, each with its own consume_until; what can "
+            "run together does, under one time budget. An argument may be taken from another node: "
+            '{"$from": "orders", "column": "user_id"} (take: values, first, count, min, max). '
             "Returns a synopsis and a handle for every node."
         ),
         _schema(

@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 Answer = Chunk | Exhausted | Truncated
 
-CLOSE_WITHIN = 0.2
+CLOSE_WITHIN = 0.15
 """Seconds that closing may take before the source is left to its thread."""
 INTERRUPT_EVERY = 0.05
 

@@ -13,6 +13,10 @@ from toolruns.sources.source import Answer, SourceError
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 )
+_FULL_TEXT = frozenset(
+    {(sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version")}
+)
+"""What declaring a full-text table asks for inside; the file stays read-only all the same."""
 _BANNED_FUNCTIONS = frozenset({"load_extension", "readfile", "writefile", "edit", "fts3_tokenizer"})
 
 
@@ -73,8 +77,10 @@ def unique(names: list[str]) -> list[str]:
     return found
 
 
-def _authorise(action: int, _: str | None, other: str | None, *_rest: Any) -> int:
+def _authorise(action: int, one: str | None, other: str | None, *_rest: Any) -> int:
     """Reading is allowed; no pragma, no attached file, no function that reaches out."""
+    if (action, one) in _FULL_TEXT:
+        return sqlite3.SQLITE_OK
     if action not in _ALLOWED:
         return sqlite3.SQLITE_DENY
     if action == sqlite3.SQLITE_FUNCTION and (other or "").lower() in _BANNED_FUNCTIONS:

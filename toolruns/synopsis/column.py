@@ -17,7 +17,7 @@ from toolruns.synopsis.order import Order
 TOP = 5
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 THIN_AFTER = 16_384
-THIN_BY = 4
+THIN_BY = 8
 
 
 class ColumnSummary:
@@ -111,7 +111,7 @@ class ColumnSummary:
             self.watch.add(values, window)
 
     def _some(self, values: Any) -> Any:
-        """All values, and a drawn quarter once that adds less error than the sketch has itself."""
+        """All values, and a drawn eighth once that adds less error than the sketch has itself."""
         if self.rows <= THIN_AFTER:
             return values
         if not self._thinned:

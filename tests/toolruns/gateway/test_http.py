@@ -45,11 +45,13 @@ class Site:
 
 
 @asynccontextmanager
-async def site(path, port, *tools, authenticate=None, **options):
+async def site(path, port, *tools, authenticate=None, hosts=None, **options):
     async with house(path, *tools, **options) as home:
         app = home.gateway
         if authenticate is not None:
             app = Gateway(home.calls, authenticate=authenticate)
+        if hosts is not None:
+            app = Gateway(home.calls, allowed_hosts=hosts)
         config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="warning", ws="none")
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())

@@ -105,6 +105,7 @@ async def test_parameters_are_values_not_sql(query):
         pytest.param("CREATE TABLE x AS SELECT 1", id="create"),
         pytest.param("ATTACH '/tmp/treadle-attack.db' AS x", id="attach"),
         pytest.param("PRAGMA writable_schema = 1", id="pragma"),
+        pytest.param("UPDATE sqlite_master SET sql = 'x'", id="schema"),
         pytest.param("SELECT 1; DELETE FROM orders", id="two"),
         pytest.param("VACUUM INTO '/tmp/treadle-attack.db'", id="vacuum"),
         pytest.param("SELECT load_extension('/tmp/x.so')", id="extension"),
