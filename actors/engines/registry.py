@@ -30,7 +30,14 @@ def _vllm(options: Mapping[str, Any], folder: ModelFolder) -> Engine:
     from actors.engines.vllm.engine import VllmEngine  # noqa: PLC0415 - see the module
     from actors.engines.vllm.settings import VllmSettings  # noqa: PLC0415
 
-    return VllmEngine(_settings(VllmSettings, {"model": str(folder.path), **options}))
+    told: dict[str, Any] = {"model": str(folder.path)}
+    reasoning = folder.grammar.reasoning
+    if reasoning is not None:
+        # vLLM counts a turn's thinking between two tokens; where one is spelled it cannot.
+        marks = (reasoning.openers[0], reasoning.closers[0])
+        if set(marks) <= set(folder.tokenizer.special.values()):
+            told["thinking"] = marks
+    return VllmEngine(_settings(VllmSettings, told | dict(options)))
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any], ModelFolder], Engine]] = {
