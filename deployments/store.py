@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,12 @@ import ray
 
 from deployments.settings import StoreSettings
 from sessions.valkey_server import EmbeddedValkey, configured_url
+from turns.errors import UnavailableError
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY = 0.25
+"""Seconds between two looks at whether the embedded server lives."""
 
 MEMORY = "memory"
 EMBEDDED = "embedded"
@@ -20,30 +27,48 @@ class StoreDeployment:
     """One replica; ingresses ask it once for the URL and then talk to the store themselves.
 
     The embedded server listens on a socket file whose place depends on the cluster alone, so that
-    a server started again after a death is found where the first one was.
+    a server started again after a death is found where the first one was, with what it had written.
     """
 
     async def __init__(self, settings: dict[str, Any]) -> None:  # type: ignore[misc] # Serve awaits it
         chosen = StoreSettings.model_validate(settings).redis
         self._server: EmbeddedValkey | None = None
+        self._trouble = ""
         self._url = configured_url("" if chosen == EMBEDDED else chosen)
         if not self._url:
-            self._server = EmbeddedValkey(directory())
-            self._url = await asyncio.to_thread(self._server.start)
+            self._server = server = EmbeddedValkey(directory())
+            self._url = await asyncio.to_thread(server.start)
+            self._minding = asyncio.ensure_future(self._mind(server))
 
     async def url(self) -> str:
         """A Redis URL, or "memory": each ingress keeps its own, for tests and one replica."""
         return self._url
 
     async def check_health(self) -> None:
-        if self._server is not None and not self._server.running():
-            raise RuntimeError(
-                "the embedded Valkey died; this replica is replaced to start another"
-            )
+        """Serve replaces this replica where the server cannot be started again."""
+        if self._trouble:
+            raise RuntimeError(self._trouble)
+
+    async def _mind(self, server: EmbeddedValkey) -> None:
+        """Start the server again whenever it has died: turns go on without it meanwhile."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            if server.running():
+                continue
+            log.warning("the embedded Valkey died; starting it again")
+            try:
+                await asyncio.to_thread(server.stop)
+                await asyncio.to_thread(server.start)
+            except (OSError, UnavailableError) as error:
+                self._trouble = str(error)
+                log.warning("the embedded Valkey did not start: %s", error)
+            else:
+                self._trouble = ""
 
     async def __del__(self) -> None:
         server = getattr(self, "_server", None)
         if server is not None:
+            self._minding.cancel()
             await asyncio.to_thread(server.stop)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
-from actors import model_service
+from actors import router_asking
 from actors.fleet import Fleet
 from actors.messages import ReplicaCard
 from actors.model_service import ModelService
@@ -88,7 +89,7 @@ async def test_late_place_in_the_queue_is_given_back() -> None:
 async def test_client_that_leaves_takes_nothing_along(
     queued: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_service, "ROUTER_WAIT", 30.0)
+    monkeypatch.setattr(router_asking, "ROUTER_WAIT", 30.0)
     router = Router()
     if queued:
         router.choice.set_result(Queued("t", 0))
@@ -109,6 +110,26 @@ async def test_router_that_dies_with_a_queue_leaves_the_turn_to_hashing() -> Non
     router.admission.set_exception(RuntimeError("dead"))
     taken = await service(router).choose(TURN, PROMPT)
     assert (taken.choice, taken.why) == (None, "hashed")
+
+
+async def test_router_that_answers_while_the_loop_is_late_is_heard() -> None:
+    router = Router()
+    waiting = asyncio.ensure_future(service(router).choose(TURN, PROMPT))
+    await asyncio.sleep(0)
+    time.sleep(0.05)  # noqa: ASYNC251 - what other turns do to this loop
+    asyncio.get_running_loop().call_later(0.001, router.choice.set_result, CHOICE)
+    assert (await waiting).choice == CHOICE
+
+
+async def test_ingress_by_itself_fills_no_replica_beyond_its_places() -> None:
+    router = Router()
+    model = service(router)
+    taken = [await model.choose(TURN, PROMPT) for _ in range(24)]
+    assert sorted(one.replica for one in taken) == ["a"] * 8 + ["b"] * 8 + ["c"] * 8
+    with pytest.raises(OverloadedError):
+        await model.choose(TURN, PROMPT)
+    model.release(taken[0])
+    assert (await model.choose(TURN, PROMPT)).replica == taken[0].replica
 
 
 async def test_saturated_fleet_refuses_with_the_time_to_come_back() -> None:

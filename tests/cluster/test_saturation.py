@@ -1,0 +1,81 @@
+"""More turns than there are places: refused at once and before any byte, and none of it remains."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.served import Server
+from tests.cluster import wire
+from tests.cluster.asks import APIS, ask
+from tests.cluster.control import Control, until
+
+pytestmark = pytest.mark.ray
+EACH = pytest.mark.parametrize("api", APIS)
+PLACES = 80
+"""What both engines take at once, by cluster.yaml."""
+
+QUEUE = 4
+SLOW = ask("chat", "go on slowly for ever")
+STATUS = {"messages": 529, "responses": 429, "chat": 429}
+KIND = {"messages": "overloaded_error", "responses": "rate_limit_error", "chat": "rate_limit_error"}
+
+
+@contextlib.contextmanager
+def full(server: Server, control: Control) -> Iterator[list[wire.Exchange]]:
+    """Every place of both engines taken, and every place in the queue; in this order."""
+    held = [wire.post(server, "chat", SLOW) for _ in range(PLACES)]
+    try:
+        until("all places taken", lambda: control.counts()["running"] == PLACES)
+        until("the router told", lambda: control.counts()["reported"] == PLACES)
+        held += [wire.post(server, "chat", SLOW) for _ in range(QUEUE)]
+        until("the queue full", lambda: in_flight(control) == PLACES + QUEUE)
+        yield held
+    finally:
+        for stream in held:
+            stream.close()
+
+
+def in_flight(control: Control) -> int:
+    return int(sum(control.metric("treadle_turns_in_flight").values()))
+
+
+def test_turn_too_many_is_refused_before_any_byte(server: Server, control: Control) -> None:
+    with full(server, control):
+        for api in APIS:
+            for stream in (True, False):
+                refused = wire.post(server, api, ask(api, "only text", stream=stream))
+                assert refused.status == STATUS[api]
+                assert int(refused.header("retry-after")) >= 1
+                error = refused.json()["error"]
+                assert error["type"] == KIND[api]
+                assert "try again" in error["message"]
+        assert control.counts()["running"] == PLACES
+    control.assert_idle()
+
+
+def test_turn_that_waits_runs_when_a_place_comes_free(server: Server, control: Control) -> None:
+    with full(server, control) as held:
+        held[0].close()
+        waiting = held[PLACES]
+        assert waiting.status == 200
+        waiting.until(wire.DELTAS["chat"])
+        assert control.counts()["running"] == PLACES
+    control.assert_idle()
+
+
+def test_client_that_leaves_the_queue_leaves_its_place_in_it(
+    server: Server, control: Control
+) -> None:
+    with full(server, control) as held:
+        held[-1].close()
+        until("one place in the queue", lambda: in_flight(control) == PLACES + QUEUE - 1)
+        another = wire.post(server, "chat", SLOW)
+        held.append(another)
+        until("it is taken again", lambda: in_flight(control) == PLACES + QUEUE)
+        one_more = wire.post(server, "chat", SLOW)
+        assert one_more.status == STATUS["chat"]
+        one_more.close()
+    control.assert_idle()
