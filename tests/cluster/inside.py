@@ -53,11 +53,11 @@ def open_parsings() -> int:
     return sum(ray.get([actor.ready.remote() for actor in alive], timeout=WITHIN))
 
 
-def ask(deployment: str, method: str, **arguments: Any) -> Any:
+def ask(deployment: str, method: str, app: str = APP, **arguments: Any) -> Any:
     """Call a method of a deployment."""
     handle = HANDLES.get(deployment)
     if handle is None:
-        handle = HANDLES[deployment] = serve.get_deployment_handle(deployment, APP)
+        handle = HANDLES[deployment] = serve.get_deployment_handle(deployment, app)
     return getattr(handle, method).remote(**arguments).result(timeout_s=WITHIN)
 
 

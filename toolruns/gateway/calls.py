@@ -143,6 +143,10 @@ class Calls:
         await self._keeper.close(record)
         return Result(f"closed {record.handle}; its rows are gone.")
 
+    def open_handles(self) -> list[str]:
+        """The handles of streams that run or wait here."""
+        return sorted(self._live)
+
     async def sweep(self) -> None:
         """Drop what expired; a run whose handle expired ends with it."""
         for handle in await self._keeper.sweep():

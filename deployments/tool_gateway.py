@@ -1,0 +1,83 @@
+"""The tools deployment: a Gateway with its sources, its rows and its owners put in."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import ray
+
+from actors.edge import AsgiApp
+from actors.reception import owner
+from deployments.model import ROOT
+from deployments.tool_settings import ToolSettings
+from toolruns.gateway.app import Gateway
+from toolruns.gateway.calls import Calls, Settings
+from toolruns.gateway.declared import load
+from toolruns.rows.books import FolderBook, RedisBook
+from toolruns.rows.handles import Book
+from toolruns.rows.keeper import Keeper
+from toolruns.rows.sandbox import Sandbox
+from toolruns.rows.store import RowStore
+from toolruns.tool import Tool
+
+ANONYMOUS = "anonymous"
+FOLDER = "folder"
+
+
+class ToolGateway:
+    """What Serve calls: the gateway is its HTTP side, run by the lifespan that Serve runs."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        chosen = ToolSettings.model_validate(settings)
+        root = Path(chosen.folder) if chosen.folder else directory()
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        node = ray.get_runtime_context().get_node_id()
+        self._calls = Calls(
+            declared(chosen),
+            Keeper(_book(chosen.book, root), RowStore(root), node=node),
+            Sandbox(root, at_once=chosen.drilldowns_at_once),
+            settings=Settings(most_runs=chosen.streams_per_owner, timeouts=chosen.timeouts),
+        )
+        self._app = Gateway(
+            self._calls,
+            authenticate=principal,
+            allowed_hosts=list(chosen.allowed_hosts) or None,
+            always_load=chosen.always_load,
+        )
+
+    def __serve_build_asgi_app__(self) -> AsgiApp:
+        return self._app
+
+    async def probe(self) -> dict[str, Any]:
+        """Counts for tests and operators: streams that run or wait here."""
+        return {"streams": len(self._calls.open_handles())}
+
+
+def declared(settings: ToolSettings) -> list[Tool]:
+    """The tools of the settings. Raises DeclarationError, a ValueError that names the field."""
+    text = msgspec.json.encode({"tools": settings.tools}).decode()  # JSON is YAML
+    return load(text, {"CHECKOUT": str(ROOT)} | os.environ)
+
+
+def principal(headers: Mapping[str, str]) -> str:
+    """Whoever shows the same key to the models: a call's own session is then known to be theirs."""
+    return owner(headers) or ANONYMOUS
+
+
+def directory() -> Path:
+    """Where this cluster's rows lie, on each node."""
+    cluster = ray.get_runtime_context().gcs_address.replace(":", "-")
+    return Path(tempfile.gettempdir()) / f"treadle-tools-{cluster}"
+
+
+def _book(where: str, root: Path) -> Book:
+    if where == FOLDER:
+        return FolderBook(root)
+    import redis.asyncio as redis  # noqa: PLC0415 (only this book needs it)
+
+    return RedisBook(redis.from_url(where))

@@ -1,0 +1,108 @@
+"""The gateway behind the cluster's own front door: an official MCP client, both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from contextlib import asynccontextmanager
+
+import httpx
+import httpx2
+import pytest
+
+from tests.cluster.control import until
+
+mcp = pytest.importorskip("mcp", reason="the extra `tools` is not installed")
+
+from mcp.client.streamable_http import streamable_http_client  # noqa: E402 - after the skip
+
+from tests.toolruns.gateway.house import ERAS, call, text_of, view_of  # noqa: E402
+from tests.toolruns.gateway.test_http import body_of  # noqa: E402
+
+pytestmark = pytest.mark.ray
+BOTH = pytest.mark.parametrize("era", list(ERAS))
+ROWS = 5000
+
+
+@pytest.fixture(scope="session")
+def url(server):
+    """The gateway's address; its sources are there from now on."""
+    with contextlib.closing(sqlite3.connect(server.folder / "shop.sqlite")) as shop, shop:
+        shop.execute("CREATE TABLE orders (id INTEGER, user_id INTEGER, status TEXT)")
+        shop.executemany(
+            "INSERT INTO orders VALUES (?, ?, ?)",
+            [(n, n % 17, "late" if n % 10 == 3 else "sent") for n in range(ROWS)],
+        )
+    (server.folder / "heartbeat.log").write_text("begun\n")
+    until("the tools are served", lambda: server.status("/mcp") not in {0, 404, 503}, within=60)
+    return server.url("/mcp")
+
+
+@asynccontextmanager
+async def client_of(url, era, key="alice"):
+    headers = {"authorization": f"Bearer {key}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        mcp.Client(streamable_http_client(url, http_client=http), mode=ERAS[era]) as client,
+    ):
+        yield client
+
+
+@BOTH
+async def test_lists_its_tools_with_their_contract(url, era):
+    async with client_of(url, era) as client:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert {"orders", "heartbeat", "stream_rows", "stream_continue"} <= set(tools)
+        assert "consume_until" in tools["orders"].input_schema["properties"]
+        assert tools["heartbeat"].meta["dev.treadle/streaming"]["mode"] == "unbounded"
+
+
+@BOTH
+async def test_a_stopped_stream_is_partial_and_its_rows_are_read_by_handle(url, era):
+    async with client_of(url, era) as client:
+        stopped = await call(
+            client, "orders", consume_until="count >= 30 AND distinct_user_ids >= 10"
+        )
+        assert text_of(stopped).startswith("PARTIAL (predicate_satisfied) after 32 rows")
+        handle = view_of(stopped)["handle"]
+        late = await call(client, "stream_rows", handle=handle, where="status = 'late'")
+        assert [n for n in (3, 13, 23) if f'"id":{n},' not in text_of(late)] == []
+        counted = await call(
+            client, "stream_query", handle=handle, sql="SELECT count(*) AS n FROM rows"
+        )
+        assert '"n":32' in text_of(counted)
+        assert not (await call(client, "stream_close", handle=handle)).is_error
+        assert (await call(client, "stream_rows", handle=handle)).is_error
+
+
+@BOTH
+async def test_what_is_read_to_its_end_is_complete(url, era):
+    async with client_of(url, era) as client:
+        assert text_of(await call(client, "orders")).startswith(f"COMPLETE: {ROWS:,} rows")
+
+
+async def test_handles_of_another_key_are_unknown(url):
+    async with client_of(url, "modern") as alice, client_of(url, "modern", "bob") as bob:
+        handle = view_of(await call(alice, "orders", max_rows=32))["handle"]
+        assert (await call(bob, "stream_rows", handle=handle)).is_error
+        assert not (await call(alice, "stream_rows", handle=handle)).is_error
+
+
+@BOTH
+async def test_a_client_that_leaves_ends_the_stream(url, era, joined):
+    def streams():
+        return joined.ask("ask", deployment="tools", method="probe", app="tools")["streams"]
+
+    body, headers = body_of(era, "heartbeat", {})
+    async with httpx.AsyncClient(timeout=60) as http:
+        posting = asyncio.create_task(http.post(url, json=body, headers=headers))
+        await asyncio.to_thread(until, "the stream runs", lambda: streams() == 1)
+        posting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await posting
+    await asyncio.to_thread(until, "the stream has ended", lambda: streams() == 0, within=8)
+
+
+def test_models_are_served_beside_it(server):
+    assert server.status("/v1/models") == 200
