@@ -139,6 +139,8 @@ class ModelService:
         if answer is not None and answer.replica not in usable:
             self._router.release(self.spec.name, answer)
             answer = None
+        chosen: str | None
+        why: str
         if answer is not None:
             chosen, why, shared = answer.replica, answer.why, answer.overlap_blocks * block
         else:

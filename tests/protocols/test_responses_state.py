@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import replace
 
 from protocols.registry import APIS
 from protocols.responses import compaction, socket, stored
 from tests.protocols import apis, legal
-from turns.blocks import Message, Opaque, Text
+from turns.blocks import Message, Opaque, Text, ToolCall
 from turns.errors import InvalidRequestError
 from turns.events import TextDelta, TextEnded, TurnEnded, TurnStarted, Usage
 from turns.reply import fold
@@ -27,6 +29,15 @@ def body(**fields: Any) -> bytes:
 
 def read(raw: bytes) -> Turn:
     return APIS["responses"].decode(raw, {}, turn_id="turn_2")
+
+
+def meant(turn: Turn) -> Iterator[tuple[str, Any]]:
+    """The blocks with arguments as values: a client that parses a body spells them its own way."""
+    for message in turn.messages:
+        for block in message.blocks:
+            is_call = isinstance(block, ToolCall) and block.kind == "function"
+            value = json.loads(block.arguments) if is_call else None
+            yield message.role, (replace(block, arguments="") if is_call else block, value)
 
 
 @MODEST
@@ -45,7 +56,7 @@ def test_going_on_from_the_store_is_replaying_the_history(events: list[Any]) -> 
         **again,
     )
     turn = read(stored.continued(going_on, earlier, "turn_2"))
-    assert turn.messages == read(replayed).messages
+    assert [*meant(turn)] == [*meant(read(replayed))]
     assert turn.previous == "resp_1"
     assert turn.messages[0] == Message("system", (Text("Speak Dutch."),))
 
