@@ -27,10 +27,11 @@ SCHEMA = {
     "properties": {"place": {"type": "string"}, "days": {"type": "integer"}},
     "required": ["place"],
 }
+FORECAST = {"name": "forecast", "description": "Outlook"}
 TOOLS: dict[str, list[dict[str, Any]]] = {
-    "messages": [{"name": "forecast", "description": "Outlook", "input_schema": SCHEMA}],
-    "chat": [{"type": "function", "function": {"name": "forecast", "parameters": SCHEMA}}],
-    "responses": [{"type": "function", "name": "forecast", "parameters": SCHEMA}],
+    "messages": [{**FORECAST, "input_schema": SCHEMA}],
+    "chat": [{"type": "function", "function": {**FORECAST, "parameters": SCHEMA}}],
+    "responses": [{"type": "function", **FORECAST, "parameters": SCHEMA}],
 }
 
 

@@ -21,13 +21,14 @@ class RecordingEngine:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self.says: dict[str, Any] | None = None
+        self.keeps_output = True
         self.jobs: list[Job] = []
         self.output: dict[str, list[int]] = {}
         self.aborts: dict[str, float] = {}
 
     async def start(self, *, on_frames: FrameSink, on_kv: KvSink) -> EngineInfo:
         def heard(frames: list[Frame]) -> None:
-            for frame in frames:
+            for frame in frames if self.keeps_output else ():
                 self.output.setdefault(frame.turn, []).extend(frame.ids)
             on_frames(frames)
 

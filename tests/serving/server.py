@@ -178,6 +178,10 @@ class Server:
         lost = self.conductor.lane_lost(replica.lanes.name)
         self.taps.lane_lost(LaneLost(replica.lanes.name, 0.0, "killed", lost))
 
+    def queued(self, model: str) -> int:
+        """How many turns wait at the router."""
+        return len(self.router._model(model).waiting)
+
     def _show(self, model: str) -> None:
         alive = self.replicas[model]
         self.fleets[model].replace({name: one.inner.card for name, one in alive.items()})

@@ -14,6 +14,7 @@ import zstandard
 
 from tests.serving.asks import ASKS, PATHS, ask
 from tests.serving.server import Server, serving, settings
+from tests.serving.waits import until
 
 EACH = pytest.mark.parametrize("api", PATHS)
 CODED = {
@@ -234,10 +235,3 @@ async def test_pipelined_requests_are_answered_in_order(server: Server) -> None:
     said = [seen.index(f'"content":"{word}"'.encode()) for word in ("first", "second", "third")]
     assert said == sorted(said)
     writer.close()
-
-
-async def until(holds: Any) -> None:
-    """Wait for something that is on its way, at most 10 s."""
-    async with asyncio.timeout(10):
-        while not holds():  # noqa: ASYNC110 - what it waits for is no event of ours
-            await asyncio.sleep(0.005)
