@@ -7,7 +7,7 @@ decides by hashing (`actors.hashed_choice`), so a lost router degrades and never
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
@@ -46,6 +46,11 @@ class ChoiceTaken(Struct, frozen=True):
     overlap_tokens: int = 0
     prompt_hash: int = 0
     others: tuple[str, ...] = ()
+
+
+def rest(replicas: Iterable[str], chosen: str) -> tuple[str, ...]:
+    """All but the chosen one."""
+    return tuple(replica for replica in replicas if replica != chosen)
 
 
 class ModelService:
@@ -139,18 +144,17 @@ class ModelService:
         if answer is not None and answer.replica not in usable:
             self._router.release(self.spec.name, answer)
             answer = None
-        chosen: str | None
-        why: str
-        if answer is not None:
-            chosen, why, shared = answer.replica, answer.why, answer.overlap_blocks * block
-        else:
+        if answer is None:
             key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
-            chosen, why, shared = self._hashed.choose(key, usable), "hashed", 0
-        if chosen is None:
-            raise OverloadedError(BUSY)
-        self._hashed.began(chosen)
-        others = tuple(replica for replica in usable if replica != chosen)
-        return ChoiceTaken(chosen, answer, why, shared, last, others)
+            hashed = self._hashed.choose(key, usable)
+            if hashed is None:
+                raise OverloadedError(BUSY)
+            taken = ChoiceTaken(hashed, None, "hashed", 0, last, rest(usable, hashed))
+        else:
+            shared, others = answer.overlap_blocks * block, rest(usable, answer.replica)
+            taken = ChoiceTaken(answer.replica, answer, answer.why, shared, last, others)
+        self._hashed.began(taken.replica)
+        return taken
 
     def began(self, taken: ChoiceTaken, cached: int) -> None:
         if taken.choice is not None:

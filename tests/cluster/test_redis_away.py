@@ -54,7 +54,8 @@ def test_what_needs_the_store_is_refused_while_it_is_away(server: Server, contro
         assert int(first.header("retry-after")) >= 1
         assert "again" in first.json()["error"]["message"]
         until("the metric", lambda: control.metric("treadle_redis_up")[""] == 0)
-        assert b"Plain" in wire.turn(server, "messages", "only text")
+        raw = wire.turn(server, "messages", "think first")
+        assert wire.text("messages", raw) == "The answer."
     finally:
         valkey.resume()
     until("the store back", lambda: control.metric("treadle_redis_up")[""] == 1)

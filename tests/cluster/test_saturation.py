@@ -26,12 +26,15 @@ KIND = {"messages": "overloaded_error", "responses": "rate_limit_error", "chat":
 @contextlib.contextmanager
 def full(server: Server, control: Control) -> Iterator[list[wire.Exchange]]:
     """Every place of both engines taken, and every place in the queue; in this order."""
-    held = [wire.post(server, "chat", SLOW) for _ in range(PLACES)]
+    held: list[wire.Exchange] = []
     try:
-        until("all places taken", lambda: control.counts()["running"] == PLACES)
+        for _ in range(PLACES):
+            held.append(wire.post(server, "chat", SLOW))
+            assert held[-1].status == 200  # one after the other: the router shall place them
         until("the router told", lambda: control.counts()["reported"] == PLACES)
-        held += [wire.post(server, "chat", SLOW) for _ in range(QUEUE)]
-        until("the queue full", lambda: in_flight(control) == PLACES + QUEUE)
+        for place in range(QUEUE):
+            held.append(wire.post(server, "chat", SLOW))
+            until("in the queue", lambda place=place: in_flight(control) == PLACES + place + 1)
         yield held
     finally:
         for stream in held:

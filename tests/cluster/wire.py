@@ -8,6 +8,7 @@ from typing import Any
 
 from benchmarks.served import Server
 from tests.cluster.asks import PATHS, ask
+from tests.protocols.apis import parse
 
 PATIENCE = 30.0
 """Seconds without a byte after which a stream counts as stuck."""
@@ -84,6 +85,21 @@ def turn(server: Server, api: str, words: str, **fields: Any) -> bytes:
     exchange = post(server, api, ask(api, words, **fields))
     assert exchange.status == 200, exchange.whole()
     return exchange.whole()
+
+
+def text(api: str, raw: bytes) -> str:
+    """The visible text of a stream."""
+    events = [event for _, event in parse(raw) if event != "[DONE]"]
+    match api:
+        case "messages":
+            deltas = [event.get("delta", {}).get("text") for event in events]
+        case "responses":
+            said = (e for e in events if e["type"] == "response.output_text.delta")
+            deltas = [event["delta"] for event in said]
+        case _:
+            choices = [choice for event in events for choice in event["choices"]]
+            deltas = [choice["delta"].get("content") for choice in choices]
+    return "".join(delta or "" for delta in deltas)
 
 
 def get(server: Server, path: str, headers: dict[str, str] | None = None) -> Exchange:

@@ -23,7 +23,9 @@ ROOMS = [
     "turns",
 ]
 SOURCES = sorted(
-    path for room in (*ROOMS, "tests", "benchmarks") for path in (ROOT / room).rglob("*.py")
+    path
+    for room in (*ROOMS, "tests", "benchmarks", "examples")
+    for path in (ROOT / room).rglob("*.py")
 )
 BANNED = re.compile(r"(^|_)(utils?|helpers?|common|base|managers?)(_|\.py$|$)")
 
