@@ -41,6 +41,14 @@ test-vllm:
 harness:
     python scripts/check.py test-harness
 
+# real Claude Code and Codex stop a stream over TPC-H through /mcp
+harness-tools: tpch
+    pytest -q -m harness tests/harness/test_streaming_tools.py
+
+# TPC-H for clusters/tools.yaml, once
+tpch *arguments:
+    python scripts/tpch.py {{arguments}}
+
 # benchmarks/bench_NAME.py
 bench name *arguments:
     python benchmarks/bench_{{name}}.py {{arguments}}

@@ -95,6 +95,14 @@ class Server:
                 continue
             time.sleep(0.2)
 
+    def wait_for_route(self, path: str) -> None:
+        """Until an application of its own answers at `path`, with whatever it says to a GET."""
+        until = time.monotonic() + UP_WITHIN
+        while self.status(path) in {0, 404, 503}:
+            if self.process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"nothing came up at {path}")
+            time.sleep(0.2)
+
     def processes(self) -> list[psutil.Process]:
         """All processes of this server: those below it, and those that carry its mark.
 

@@ -35,7 +35,7 @@ def url(server):
             [(n, n % 17, "late" if n % 10 == 3 else "sent") for n in range(ROWS)],
         )
     (server.folder / "heartbeat.log").write_text("begun\n")
-    until("the tools are served", lambda: server.status("/mcp") not in {0, 404, 503}, within=60)
+    server.wait_for_route("/mcp")
     return server.url("/mcp")
 
 
@@ -90,7 +90,9 @@ async def test_handles_of_another_key_are_unknown(url):
 
 
 @BOTH
-async def test_a_client_that_leaves_ends_the_stream(url, era, joined):
+async def test_a_client_that_leaves_leaves_nothing_open_beyond_the_budget(url, era, joined):
+    """HAProxy sees most clients go at once and some only as it next writes: the budget is the bound."""
+
     def streams():
         return joined.ask("ask", deployment="tools", method="probe", app="tools")["streams"]
 
@@ -101,7 +103,7 @@ async def test_a_client_that_leaves_ends_the_stream(url, era, joined):
         posting.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await posting
-    await asyncio.to_thread(until, "the stream has ended", lambda: streams() == 0, within=8)
+    await asyncio.to_thread(until, "the stream has ended", lambda: streams() == 0)
 
 
 def test_models_are_served_beside_it(server):
