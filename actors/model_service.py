@@ -30,9 +30,6 @@ from turns.turn import Turn
 ROUTER_WAIT = 0.010
 """Seconds an ingress waits for the router's answer."""
 
-INLINE_SIZE = 16_384
-"""Bytes of a request body up to which preparing it on the event loop is cheaper than a thread."""
-
 
 class RouterClient(Protocol):
     """The router actor as an ingress sees it."""
@@ -125,20 +122,11 @@ class ModelService:
             profile=profile or spec.profile,
         )
 
-    async def render(self, turn: Turn, *, size: int) -> Prompt:
-        """Token ids of the turn, however many. Raises InvalidRequestError."""
-        prepare = self.folder.prompter.prepare
-        if size <= INLINE_SIZE:
-            return prepare(turn)
-        return await asyncio.to_thread(prepare, turn)
-
-    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
-        """The same for a turn that is to run: ContextTooLongError when it cannot."""
-        prompt = await self.render(turn, size=size)
+    def admit(self, prompt: Prompt) -> None:
+        """ContextTooLongError where there is no room for an answer to the prompt."""
         window = self.context_window
         if window and len(prompt.ids) >= window:
             raise ContextTooLongError(len(prompt.ids), window)
-        return prompt
 
     async def choose(self, turn: Turn, prompt: Prompt) -> ChoiceTaken:
         """The replica for this turn, reserved. Raises OverloadedError when the fleet is full."""
