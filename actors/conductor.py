@@ -50,6 +50,10 @@ class Watch(Protocol):
         """Its first events are here; `cached` prompt tokens came from the cache."""
         ...
 
+    def generated(self, ids: Sequence[int]) -> None:
+        """All tokens that it generated; it has come to its end and lands now."""
+        ...
+
     def landed(self) -> None:
         """It is over, however it ended. Called exactly once."""
         ...
@@ -113,6 +117,7 @@ class Conductor:
             flight.sink.take(batch.events)
             last = batch.events[-1]
             if isinstance(last, TurnEnded | TurnFailed):
+                flight.watch.generated(batch.output)
                 self._land(flight, grace=END_GRACE)
 
     def lane_lost(self, lane: str) -> int:

@@ -65,11 +65,14 @@ def failure(event: TurnFailed, retry_after: int) -> TreadleError:
 class Exchange:
     """What all kinds of answer share: the fold, the first event, the end.
 
-    `landing` is awaited with the reply of a turn that came to its end, before the client is told.
+    `landing` is awaited with the reply of a turn that came to its end, before the client is told;
+    so is `keeping`, what is being written of it, where the turn `keeps` anything.
     """
 
     def __init__(self) -> None:
         self.landing: Landing | None = None
+        self.keeps = False
+        self.keeping: asyncio.Future[Any] | None = None
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[Event] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -94,6 +97,8 @@ class Exchange:
         """Wait for the end, and for what is kept of the turn; gives its reply."""
         await self.ended
         reply = self.fold.reply()
+        if self.keeping is not None:
+            await asyncio.wait([self.keeping])
         if self.landing is not None and (reply.stop or reply.failed) is not None:
             await self.landing(reply)
         return reply
@@ -144,7 +149,7 @@ class StreamExchange(Exchange):
 
     def _write(self, writer: Writer, events: list[Event]) -> None:
         data = self._encoder.encode(events)
-        if self._encoder.finished and self.landing is not None:
+        if self._encoder.finished and (self.keeps or self.landing is not None):
             self._last = data
             self.end()
             return

@@ -18,12 +18,14 @@ from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_service import ModelService
 from actors.reception import Limits
-from actors.turn_watch import Heard, TurnWatch
+from actors.replay import Prepared, Replay
+from actors.turn_watch import Heard, Remember, TurnWatch
 from observe.metrics import Metrics
 from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived, TurnRouted
 from observe.taps import Tap
 from turns.errors import TreadleError
 from turns.events import Usage
+from turns.reply import Reply
 from turns.turn import Api, Turn
 
 log = logging.getLogger(__name__)
@@ -38,6 +40,7 @@ class Ingress:
         models: list[ModelService],
         *,
         keeper: Keeper,
+        replay: Replay,
         metrics: Metrics,
         taps: Tap,
         names: ModelNames | None = None,
@@ -49,10 +52,16 @@ class Ingress:
         self.taps = taps
         self._metrics = metrics
         self._keeper = keeper
+        self.replay = replay
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
         self.names = names or ModelNames(models)
         self._live: set[StreamExchange] = set()
+
+    async def prepared(self, model: ModelService, turn: Turn, *, size: int, owner: str) -> Prepared:
+        """The turn's prompt, however long: what is counted is what is generated from."""
+        prompter = model.folder.prompter
+        return await self.replay.prepare(prompter, turn, size=size, owner=owner)
 
     async def begin(
         self,
@@ -60,6 +69,7 @@ class Ingress:
         exchange: Exchange,
         *,
         size: int,
+        owner: str,
         request: str,
         harness: str,
         ignored: Sequence[str] = (),
@@ -74,7 +84,9 @@ class Ingress:
         self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
         self._keeper.seen(turn, harness=harness, at=heard.at)
         try:
-            prompt = await model.prepare(turn, size=size)
+            prepared = await self.prepared(model, turn, size=size, owner=owner)
+            prompt = prepared.prompt
+            model.admit(prompt)
             asked = time.time()
             taken = await model.choose(turn, prompt)
         except BaseException as error:
@@ -93,6 +105,7 @@ class Ingress:
             fold=exchange.fold,
             taps=self.taps,
             keeper=self._keeper,
+            remember=self._remembering(model, prepared, exchange),
         )
         replicas = (taken.replica, *taken.others)
         try:
@@ -102,6 +115,16 @@ class Ingress:
             model.release(taken)
             self._never_begun(heard, error)
             raise
+
+    def _remembering(self, model: ModelService, prepared: Prepared, exchange: Exchange) -> Remember:
+        """What the turn generates is in the ledger before its client can go on from it."""
+        exchange.keeps = True
+
+        def remember(reply: Reply, output: Sequence[int]) -> None:
+            prompter = model.folder.prompter
+            exchange.keeping = self.replay.remember(prompter, prepared, reply, output)
+
+        return remember
 
     def _never_begun(self, heard: Heard, error: BaseException) -> None:
         """Tell how a turn was over before it began: refused, broken, or left by its client."""

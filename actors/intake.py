@@ -109,6 +109,7 @@ class Intake:
             turn,
             exchange,
             size=read.size,
+            owner=asked.owner,
             request=asked.id,
             harness=asked.headers.get("user-agent", "")[:HARNESS],
             ignored=unseen(turn),

@@ -11,7 +11,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 from sessions.records import REPLY, TURNS, SessionSeen, StoredReply
-from sessions.store import Store, write
+from sessions.store import Store, Write, write
 from turns.turn import Turn
 
 BOUND = 1000
@@ -40,6 +40,10 @@ class Keeper:
             )
             self._spawn(self.store.touch_session(seen, self._ttl))
 
+    def put(self, *writes: Write) -> asyncio.Future[Any] | None:
+        """Put records; gives what to wait for, None where too many wait already."""
+        return self._spawn(self.store.put(*writes))
+
     def keep(self, reply: StoredReply) -> None:
         """Keep the reply of a turn, and its place in the session."""
         self._spawn(self._keep(reply))
@@ -51,13 +55,14 @@ class Keeper:
                 TURNS, "", reply.session, [reply.turn], ttl=self._ttl, keep=1000
             )
 
-    def _spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any] | None:
         if len(self._tasks) >= self._bound:
             work.close()
-            return
+            return None
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def settled(self) -> None:
         """Wait until everything handed in is written (or lost)."""

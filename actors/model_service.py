@@ -29,9 +29,6 @@ from turns.turn import Turn
 
 BUSY = "all engines are busy; try again"
 
-INLINE_SIZE = 16_384
-"""Bytes of a request body up to which preparing it on the event loop is cheaper than a thread."""
-
 
 class ChoiceTaken(Struct, frozen=True):
     """The replica of a turn; `choice` is None when the router was not asked or did not answer.
@@ -104,20 +101,11 @@ class ModelService:
             profile=profile or spec.profile,
         )
 
-    async def render(self, turn: Turn, *, size: int) -> Prompt:
-        """Token ids of the turn, however many. Raises InvalidRequestError."""
-        prepare = self.folder.prompter.prepare
-        if size <= INLINE_SIZE:
-            return prepare(turn)
-        return await asyncio.to_thread(prepare, turn)
-
-    async def prepare(self, turn: Turn, *, size: int) -> Prompt:
-        """The same for a turn that is to run: ContextTooLongError when it cannot."""
-        prompt = await self.render(turn, size=size)
+    def admit(self, prompt: Prompt) -> None:
+        """ContextTooLongError where there is no room for an answer to the prompt."""
         window = self.context_window
         if window and len(prompt.ids) >= window:
             raise ContextTooLongError(len(prompt.ids), window)
-        return prompt
 
     async def choose(self, turn: Turn, prompt: Prompt) -> ChoiceTaken:
         """The replica for this turn, reserved. Raises OverloadedError when the fleet is full."""

@@ -21,16 +21,16 @@ MakeDetokenizer = Callable[[], Detokenizer]
 
 
 class TurnParsing:
-    """One turn between detokeniser and parser, with its token counts."""
+    """One turn between detokeniser and parser, with its tokens."""
 
-    __slots__ = ("_detokenizer", "_opening", "_output", "_parser", "_started", "done")
+    __slots__ = ("_detokenizer", "_opening", "_parser", "_started", "done", "output")
 
     def __init__(self, opening: Opening, detokenizer: Detokenizer, parser: TurnParser) -> None:
         self._opening = opening
         self._detokenizer = detokenizer
         self._parser = parser
         self._started: TurnStarted | None = None
-        self._output = 0
+        self.output: list[int] = []
         self.done = False
 
     @property
@@ -45,7 +45,7 @@ class TurnParsing:
             events.append(self._started)
         parser, finish = self._parser, frame.finish
         if frame.ids:
-            self._output += len(frame.ids)
+            self.output += frame.ids
             events += parser.feed(self._detokenizer.feed(frame.ids), tokens=len(frame.ids))
         if finish is not None and (rest := self._detokenizer.flush()):
             events += parser.feed(rest, tokens=0)
@@ -53,8 +53,11 @@ class TurnParsing:
             finish = "stop"
         if finish is not None:
             self.done = True
-            usage = Usage(self._started.input_tokens, self._started.cached_tokens, self._output)
+            made = len(self.output)
+            usage = Usage(self._started.input_tokens, self._started.cached_tokens, made)
             events += parser.finish(finish, usage, error=frame.error)
+            if parser.over and len(frame.ids) > 1:
+                self.output = []  # which of the last step's tokens the reply ends with is not known
         return events
 
 
@@ -85,11 +88,12 @@ class Parsing:
             except Exception:
                 # A defect that one turn's output meets must not cost the step's other turns theirs.
                 log.exception("turn %s: a defect in its parsing", frame.turn)
-                events, turn.done = [TurnFailed("internal", DEFECT)], True
+                events, turn.done, turn.output = [TurnFailed("internal", DEFECT)], True, []
             if turn.done:
                 del self._turns[frame.turn]
             if events:
-                out.setdefault(turn.ingress, []).append(EventBatch(frame.turn, events))
+                output = turn.output if turn.done else []
+                out.setdefault(turn.ingress, []).append(EventBatch(frame.turn, events, output))
         return out
 
     def forget(self, ingress: str) -> None:

@@ -46,7 +46,8 @@ def _count(intake: Intake, counter: Counter) -> Callable[[Request], Awaitable[Re
         asked = await asked_with_body(request, intake.ingress.limits)
         turn, _, size = await intake.turn(counter.decode, asked, uuid.uuid4().hex)
         model = intake.ingress.names.model(turn.model)
-        prompt = await model.render(turn, size=size)
+        prepared = await intake.ingress.prepared(model, turn, size=size, owner=asked.owner)
+        prompt = prepared.prompt
         return answer(counter.body(len(prompt.ids)))
 
     return count
@@ -59,15 +60,18 @@ async def _tokenize(intake: Intake, asked: Asked) -> bytes:
     if sent.prompt is not None:
         ids = tokenizer.encode_text(sent.prompt, special=sent.add_special_tokens)
     else:
-        ids = await _rendered(model, asked, generate=sent.add_generation_prompt)
+        ids = await _rendered(intake, model, asked, generate=sent.add_generation_prompt)
     spelled = [tokenizer.spelling(number) for number in ids] if sent.return_token_strs else None
     return tokenize.tokens(ids, model.context_window, spelled)
 
 
-async def _rendered(model: ModelService, asked: Asked, *, generate: bool) -> list[int]:
+async def _rendered(
+    intake: Intake, model: ModelService, asked: Asked, *, generate: bool
+) -> list[int]:
     """The ids of a conversation, with or without the header that opens the reply."""
     turn = APIS["chat"].decode(asked.body, asked.headers, turn_id=uuid.uuid4().hex)
-    prompt = await model.render(turn, size=len(asked.body))
+    size, owner = len(asked.body), asked.owner
+    prompt = (await intake.ingress.prepared(model, turn, size=size, owner=owner)).prompt
     if generate:
         return prompt.ids
     if prompt.reply_at < 0:

@@ -6,6 +6,7 @@ Everything here happens a fixed number of times a turn, nothing per token.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -14,8 +15,12 @@ from actors.model_service import ChoiceTaken, ModelService
 from observe.seen import CallEnded, FirstEvent, Names, TurnEnded, TurnFailed, TurnStarted
 from observe.taps import Tap
 from sessions.records import StoredReply
+from sessions.token_ids import pack
 from turns.blocks import ToolCall
 from turns.reply import CutCall, Fold, Reply
+
+Remember = Callable[[Reply, Sequence[int]], None]
+"""Has what a turn generated remembered; called before the turn's client hears of its end."""
 
 
 class Heard(msgspec.Struct):
@@ -29,7 +34,17 @@ class Heard(msgspec.Struct):
 class TurnWatch:
     """One turn from its choice of a replica to its landing."""
 
-    __slots__ = ("_fold", "_heard", "_keeper", "_model", "_prompt_tokens", "_taken", "_taps")
+    __slots__ = (
+        "_fold",
+        "_heard",
+        "_keeper",
+        "_model",
+        "_output",
+        "_prompt_tokens",
+        "_remember",
+        "_taken",
+        "_taps",
+    )
 
     def __init__(
         self,
@@ -41,6 +56,7 @@ class TurnWatch:
         fold: Fold,
         taps: Tap,
         keeper: Keeper,
+        remember: Remember,
     ) -> None:
         self._heard = heard
         self._model = model
@@ -49,12 +65,17 @@ class TurnWatch:
         self._fold = fold
         self._taps = taps
         self._keeper = keeper
+        self._remember = remember
+        self._output: Sequence[int] = ()
 
     def began(self, cached: int) -> None:
         now, heard = time.time(), self._heard
         self._model.began(self._taken, cached)
         self._taps.turn_started(TurnStarted(heard.names, now, self._prompt_tokens, cached))
         self._taps.first_event(FirstEvent(heard.names, now, now - heard.at))
+
+    def generated(self, ids: Sequence[int]) -> None:
+        self._output = ids
 
     def landed(self) -> None:
         self._model.release(self._taken)
@@ -73,6 +94,7 @@ class TurnWatch:
         stop = reply.stop or "cancelled"  # the client left before the end
         self._taps.turn_ended(TurnEnded(names, now, stop, reply.usage, seconds))
         if reply.stop is not None:
+            self._remember(reply, self._output)
             self._keep(reply, now)
 
     def _keep(self, reply: Reply, now: float) -> None:
@@ -83,7 +105,7 @@ class TurnWatch:
                 session=names.session,
                 prompt_hash=self._heard.prompt_hash,
                 blocks=reply.blocks,
-                ids=b"",
+                ids=pack(self._output),
                 usage=reply.usage,
                 stop=reply.stop,
                 created=now,

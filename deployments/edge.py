@@ -8,11 +8,13 @@ from actors.cross_origin import CrossOrigin
 from actors.edge import Edge
 from actors.ingress import Ingress
 from actors.intake import Intake
+from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_pages import model_pages
 from actors.model_service import ModelService
 from actors.pages import pages
 from actors.reception import Limits
+from actors.replay import Replay
 from actors.response_pages import response_pages
 from actors.response_store import ResponseStore
 from actors.sockets import Sockets
@@ -20,6 +22,7 @@ from actors.token_pages import token_pages
 from deployments import profiles
 from deployments.settings import AppSettings
 from protocols.catalog import Alias
+from sessions.ledger import Ledger
 from sessions.store import Store
 
 
@@ -42,6 +45,11 @@ class Outside:
             sockets=Sockets(intake),
             origins=CrossOrigin(settings.ingress.cors_origins),
         )
+
+
+def replay(settings: AppSettings, store: Store, keeper: Keeper) -> Replay:
+    """What brings replies back as they were generated."""
+    return Replay(Ledger(store, ttl=settings.store.ledger_ttl_s), keeper)
 
 
 def limits(settings: AppSettings) -> Limits:

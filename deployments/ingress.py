@@ -18,7 +18,7 @@ from actors.keeper import Keeper
 from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.serving import ModelFolder
-from deployments.edge import Outside, limits, names
+from deployments.edge import Outside, limits, names, replay
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
@@ -58,10 +58,12 @@ class IngressDeployment:
             receive = InlineParsing(self._conductor, models).take
             inline.RECEIVERS.append((asyncio.get_running_loop(), receive))
         kept = await _store(store, taps, chosen.store)
+        keeper = Keeper(kept, ttl=chosen.store.session_ttl_s)
         self.ingress = Ingress(
             self._conductor,
             models,
-            keeper=Keeper(kept, ttl=chosen.store.session_ttl_s),
+            keeper=keeper,
+            replay=replay(chosen, kept, keeper),
             metrics=metrics,
             taps=taps,
             names=names(chosen, models),

@@ -91,13 +91,15 @@ class RouterSettings(Strict):
 class StoreSettings(Strict):
     """Where sessions live: `redis` is a URL, "embedded" (a Valkey of our own) or "memory".
 
-    `response_ttl_s`: how long a stored response is kept after it was last used.
+    `response_ttl_s`: how long a stored response is kept after it was last used. `ledger_ttl_s`:
+    how long the token ids of a reply are kept after a turn last used them.
     """
 
     redis: str = "embedded"
     timeout_s: Annotated[float, Field(gt=0)] = 0.25
     session_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
     response_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
+    ledger_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
 
 
 class AppSettings(Strict):

@@ -64,7 +64,12 @@ class Job(Struct, array_like=True, frozen=True):
 
 
 class EventBatch(Struct, array_like=True, frozen=True):
-    """The events of one turn at one step, as they travel from a parser actor to an ingress."""
+    """The events of one turn at one step, as they travel from a parser actor to an ingress.
+
+    `output` comes with the terminal event alone: all token ids that the turn generated, its stop
+    token included; empty where it is not known which of them are the reply.
+    """
 
     turn: str
     events: list[Event]
+    output: list[int] = field(default_factory=list)

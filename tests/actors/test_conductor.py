@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import pytest
 
@@ -28,6 +29,9 @@ class Recorder:
 
     def began(self, cached: int) -> None:
         self.cached.append(cached)
+
+    def generated(self, ids: Sequence[int]) -> None:
+        self.output = list(ids)
 
     def landed(self) -> None:
         self.landings += 1

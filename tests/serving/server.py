@@ -29,7 +29,7 @@ from actors.model_service import ModelService
 from actors.parsing import Parsing
 from actors.router_actor import RouterActor
 from actors.serving import ModelFolder, ModelSpec
-from deployments.edge import Outside, limits, names
+from deployments.edge import Outside, limits, names, replay
 from deployments.model import model_spec
 from deployments.settings import AppSettings, ModelSettings
 from observe.metrics import Metrics
@@ -141,6 +141,7 @@ class Server:
             self.conductor,
             services,
             keeper=self.keeper,
+            replay=replay(chosen, store, self.keeper),
             metrics=self.metrics,
             taps=self.taps,
             names=names(chosen, services),
