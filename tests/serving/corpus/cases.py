@@ -17,7 +17,6 @@ from typing import Any
 from deployments.settings import AppSettings
 from families import registry
 from prompts.folders import scripted_folder
-from prompts.template import shipped
 from tests.actors.engines.scripted.corpus import rule, single_bytes
 from tests.protocols import apis
 from tests.serving.server import QUICK, Server, serving
@@ -50,16 +49,13 @@ def family_of(case: Case, name: str | None = None) -> str:
 
 def folder_of(family: str, tail: str | None) -> str:
     """A scripted model folder of the family whose prompts end in `tail`."""
-    known = registry.get(family)
     stem = f"corpus-{family}-{_hash(tail or '')}"
     path = MODELS / stem
-    made = scripted_folder(MODELS / f"scripted-{family}", known)
+    made = scripted_folder(MODELS / f"scripted-{family}", registry.get(family))
     path.mkdir(exist_ok=True)
-    template = shipped(family) or shipped(FAMILY if known.grammar == FAMILY else "chatml") or ""
-    if tail is not None:
-        template = _ending_in(template, tail)
     config = json.loads((made / "tokenizer_config.json").read_text())
-    config["chat_template"] = template
+    if tail is not None:
+        config["chat_template"] = _ending_in(config["chat_template"], tail)
     (path / "tokenizer_config.json").write_text(json.dumps(config))
     for name in ("tokenizer.json", "config.json"):
         (path / name).write_bytes((made / name).read_bytes())

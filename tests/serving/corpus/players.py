@@ -124,6 +124,7 @@ async def _second_of(server: Server, case: Case, output: str) -> Played:
     ]
     first = {"model": "m", "messages": [{"role": "user", "content": "go"}], "tools": tools}
     step = await _send(server, case, first)
+    assert step.status == 200, step.whole
     return Played(case, [step, await _send(server, case, _next("chat", first, step.whole))])
 
 
