@@ -6,7 +6,6 @@ decides by hashing (`actors.hashed_choice`), so a lost router degrades and never
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
