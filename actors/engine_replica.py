@@ -70,6 +70,7 @@ class EngineReplica:
         self._report_every = report_every
         self._leases: dict[str, Lease] = {}
         self._kv: list[KvEvent] = []
+        self._kv_due: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._info: EngineInfo | None = None
 
@@ -109,10 +110,14 @@ class EngineReplica:
         await self._engine.check()
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
+        """End the engine, and then whatever is still being told of it."""
         self._lanes.stop()
         await self._engine.stop()
+        if self._kv_due is not None:
+            self._kv_due.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def lease(self, data: bytes, ingress: str, replica: str = "") -> bytes:
         """Run one turn; gives a LeaseEnd when its last frame has left, or why it never began.
@@ -163,7 +168,7 @@ class EngineReplica:
     def _on_kv(self, events: Sequence[KvEvent]) -> None:
         """Collect, and tell the router at most every KV_EVERY seconds: blocks fill every step."""
         if not self._kv:
-            asyncio.get_running_loop().call_later(KV_EVERY, self._tell_kv)
+            self._kv_due = asyncio.get_running_loop().call_later(KV_EVERY, self._tell_kv)
         self._kv += events
 
     def _tell_kv(self) -> None:
