@@ -61,8 +61,9 @@ serve config="":
 fuzz-tests *arguments:
     pytest -q -m "not ray and not vllm and not harness and not gpu" --hypothesis-profile=fuzz {{arguments}}
 
-# a search for outputs that break a law of the parsers; needs `uv pip install atheris`
+# a search for outputs that break a law of the parsers (Linux)
 fuzz seconds="60":
+    uv pip install --quiet --python .venv/bin/python --group fuzz
     python fuzz/fuzz_parsers.py -max_total_time={{seconds}}
 
 # family x case and API x case; the parsers' matrix goes to docs/conformance.md
