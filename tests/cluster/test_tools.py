@@ -96,6 +96,7 @@ async def test_a_client_that_leaves_leaves_nothing_open_beyond_the_budget(url, e
     def streams():
         return joined.ask("ask", deployment="tools", method="probe", app="tools")["streams"]
 
+    await asyncio.to_thread(until, "nothing runs", lambda: streams() == 0)
     body, headers = body_of(era, "heartbeat", {})
     async with httpx.AsyncClient(timeout=60) as http:
         posting = asyncio.create_task(http.post(url, json=body, headers=headers))
