@@ -106,7 +106,7 @@ class Decisions:
         turn, exchange = branch(call, call_id, text, schema), Folded()
         size = call.size + len(text)
         flight = await self._ingress.begin(
-            turn, exchange, size=size, request=turn.id, harness=HARNESS
+            turn, exchange, size=size, owner=owner, request=turn.id, harness=HARNESS
         )
         try:
             reply = await exchange.land()

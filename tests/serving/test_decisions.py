@@ -73,7 +73,8 @@ async def test_the_model_answers_on_the_prefix_of_its_call(api):
         decision = await decided(server, call_id)
         assert json.loads(decision.text) == {"decision": "stop"}
         asked, branch = server.engine.jobs
-        assert list(branch.prompt[: len(asked.prompt)]) == list(asked.prompt)
+        made = [*asked.prompt, *server.engine.output[asked.turn]]
+        assert list(branch.prompt[: len(made)]) == made
         assert branch.constraint is not None
         assert branch.sampling.max_tokens == 96
         assert decision.prompt_tokens == len(branch.prompt)
