@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.conductor import Flight
+from actors.decisions import OpenCalls
 from actors.exchange import Exchange
 from actors.ingress import Ingress
 from actors.reception import Asked
@@ -62,8 +63,11 @@ Known = Mapping[str, Earlier]
 class Intake:
     """One per ingress."""
 
-    def __init__(self, ingress: Ingress, responses: ResponseStore) -> None:
+    def __init__(
+        self, ingress: Ingress, responses: ResponseStore, calls: OpenCalls | None = None
+    ) -> None:
         self.ingress = ingress
+        self._calls = calls
         self.responses = responses
         self._keeping: set[asyncio.Task[None]] = set()
 
@@ -105,6 +109,10 @@ class Intake:
         turn, asked = read.turn, read.asked
         if turn.store:
             exchange.landing = lambda reply: self._landed(read, reply)
+        if (calls := self._calls) is not None and turn.tools:
+            exchange.ended.add_done_callback(
+                lambda _: calls.note(asked.owner, turn, exchange.fold.reply(), read.size)
+            )
         return await self.ingress.begin(
             turn,
             exchange,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from actors.background import Background
 from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
+from actors.decisions import Decisions, OpenCalls
 from actors.edge import Edge
 from actors.ingress import Ingress
 from actors.intake import Intake
@@ -27,10 +28,15 @@ from sessions.store import Store
 
 
 class Outside:
-    """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it."""
+    """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it,
+    `decisions` what its streaming tools may ask.
+    """
 
     def __init__(self, settings: AppSettings, ingress: Ingress, store: Store) -> None:
-        intake = Intake(ingress, ResponseStore(store, ttl=settings.store.response_ttl_s))
+        calls = OpenCalls(settings.ingress.open_calls)
+        responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
+        intake = Intake(ingress, responses, calls if calls.most else None)
+        self.decisions = Decisions(ingress, calls)
         self.background = Background(intake)
         routers = [
             model_pages(ingress),

@@ -82,6 +82,11 @@ class IngressDeployment:
         if hasattr(self, "_outside"):
             await self._outside.background.settled()
 
+    async def decide(self, call_id: str, owner: str, text: str, schema: dict[str, Any]) -> str:
+        """A decision round for a tool call that a model made through this ingress."""
+        decision = await self._outside.decisions.decide(call_id, owner, text, schema)
+        return decision.text
+
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""
         return {"turns": len(self._conductor), "lanes": sorted(self._readers.open)}

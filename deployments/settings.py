@@ -68,7 +68,8 @@ class IngressSettings(Strict):
     """The HTTP side. `keepalive_s`: a silent stream gets a keep-alive event after that long.
 
     A coded (compressed) body may decode to `max_body_ratio` times its size. `cors_origins` are the
-    web pages that may call: "https://app.example", or "*"; none by default.
+    web pages that may call: "https://app.example", or "*"; none by default. `open_calls` is how
+    many tool calls are remembered, so that a streaming tool may ask the model that made one.
     """
 
     replicas: Annotated[int, Field(ge=1)] = 1
@@ -76,6 +77,7 @@ class IngressSettings(Strict):
     max_body_bytes: Annotated[int, Field(ge=1024)] = 64 * 2**20
     max_body_ratio: Annotated[float, Field(ge=1)] = 200.0
     cors_origins: tuple[str, ...] = ()
+    open_calls: Annotated[int, Field(ge=0)] = 0
     max_ongoing: Annotated[int, Field(ge=1)] = 2048
     drain_s: Annotated[float, Field(gt=0)] = 1800
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 from collections.abc import Mapping
@@ -10,11 +11,13 @@ from typing import Any
 
 import msgspec
 import ray
+from ray import serve
 
 from actors.edge import AsgiApp
 from actors.reception import owner
 from deployments.model import ROOT
 from deployments.tool_settings import ToolSettings
+from toolruns.decisions import Question
 from toolruns.gateway.app import Gateway
 from toolruns.gateway.calls import Calls, Settings
 from toolruns.gateway.declared import load
@@ -41,7 +44,12 @@ class ToolGateway:
             declared(chosen),
             Keeper(_book(chosen.book, root), RowStore(root), node=node),
             Sandbox(root, at_once=chosen.drilldowns_at_once),
-            settings=Settings(most_runs=chosen.streams_per_owner, timeouts=chosen.timeouts),
+            settings=Settings(
+                decisions=chosen.decisions,
+                most_runs=chosen.streams_per_owner,
+                timeouts=chosen.timeouts,
+            ),
+            decide=None if chosen.decisions == "off" else Asking(chosen.models).ask,
         )
         self._app = Gateway(
             self._calls,
@@ -56,6 +64,29 @@ class ToolGateway:
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators: streams that run or wait here."""
         return {"streams": len(self._calls.open_handles())}
+
+
+class Asking:
+    """Asks the ingress that served a call's turn; its handle is made when first needed, since the
+    models' application may come up after this one.
+    """
+
+    def __init__(self, application: str) -> None:
+        self._application = application
+        self._handle: Any = None
+
+    async def ask(self, question: Question) -> str:
+        if self._handle is None:
+            self._handle = serve.get_deployment_handle("ingress", self._application)
+        answer = self._handle.decide.remote(
+            question.call_id, question.principal, question.text, question.schema
+        )
+        try:
+            said: str = await answer
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        return said
 
 
 def declared(settings: ToolSettings) -> list[Tool]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
@@ -15,7 +15,8 @@ class ToolSettings(Strict):
     `tools` are as `toolruns.gateway.declared` reads them; beside the environment's names,
     `${CHECKOUT}` is this checkout. `folder` is where rows are kept, "" a directory of this cluster.
     `book` says who owns which handle: "folder" beside the rows, or a Redis URL. `timeouts` maps
-    patterns of client names to the seconds that such a client waits for a tool.
+    patterns of client names to the seconds that such a client waits for a tool. `decisions`: the
+    model that made a call is asked while it runs, through the ingress of the application `models`.
     """
 
     tools: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
@@ -29,6 +30,8 @@ class ToolSettings(Strict):
     drilldowns_at_once: Annotated[int, Field(ge=1)] = 2
     allowed_hosts: tuple[str, ...] = ()
     always_load: bool = True
+    decisions: Literal["off", "on_demand", "automatic"] = "off"
+    models: str = "treadle"
     timeouts: Annotated[dict[str, float], Field(default_factory=dict)]
 
     @model_validator(mode="after")

@@ -96,6 +96,7 @@ async def test_a_client_that_leaves_leaves_nothing_open_beyond_the_budget(url, e
     def streams():
         return joined.ask("ask", deployment="tools", method="probe", app="tools")["streams"]
 
+    await asyncio.to_thread(until, "nothing runs", lambda: streams() == 0)
     body, headers = body_of(era, "heartbeat", {})
     async with httpx.AsyncClient(timeout=60) as http:
         posting = asyncio.create_task(http.post(url, json=body, headers=headers))
@@ -104,6 +105,32 @@ async def test_a_client_that_leaves_leaves_nothing_open_beyond_the_budget(url, e
         with contextlib.suppress(asyncio.CancelledError):
             await posting
     await asyncio.to_thread(until, "the stream has ended", lambda: streams() == 0)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        pytest.param("alice", "model_stopped", id="its owner"),
+        pytest.param("bob", "budget_wall_clock", id="somebody else"),
+    ],
+)
+async def test_the_model_that_called_is_asked_while_the_tool_runs(url, server, key, reason):
+    """By the id that the ingress minted, as Claude Code hands it on; another's call asks nobody."""
+    turn = {
+        "model": "lab-model",
+        "max_tokens": 500,
+        "messages": [{"role": "user", "content": "Please listen to the heartbeat."}],
+        "tools": [{"name": "heartbeat", "input_schema": {"type": "object"}}],
+    }
+    async with httpx.AsyncClient(timeout=60) as http:
+        alice = {"authorization": "Bearer alice"}
+        answer = await http.post(server.url("/v1/messages"), json=turn, headers=alice)
+        (call_id,) = [one["id"] for one in answer.json()["content"] if one["type"] == "tool_use"]
+        body, headers = body_of("modern", "heartbeat", {"max_seconds": 8})
+        body["params"]["_meta"]["claudecode/toolUseId"] = call_id
+        headers |= {"authorization": f"Bearer {key}"}
+        result = (await http.post(url, json=body, headers=headers)).json()["result"]
+    assert result["content"][0]["text"].startswith(f"PARTIAL ({reason}) after 0 rows")
 
 
 def test_models_are_served_beside_it(server):
