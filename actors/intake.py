@@ -23,6 +23,7 @@ from protocols.protocol import Encoder, Protocol
 from protocols.registry import APIS
 from protocols.responses import stored
 from protocols.responses.api import Responses
+from protocols.seals import Seal
 from turns.errors import TreadleError
 from turns.reply import Reply
 from turns.turn import Api, Turn
@@ -45,14 +46,17 @@ class Read(Struct):
     created: int
     earlier: Earlier
     size: int
+    seal: Seal | None = None
 
     def encoder(self) -> Encoder:
         """A new encoder of the turn; the model is called as the client called it."""
-        return self.api.encoder(self.turn, created=self.created, model=self.turn.model)
+        turn = self.turn
+        return self.api.encoder(turn, created=self.created, model=turn.model, seal=self.seal)
 
     def kept(self, reply: Reply | None) -> bytes:
         """The response as it is stored."""
-        return RESPONSES.kept(self.turn, reply, created=self.created, model=self.turn.model)
+        turn = self.turn
+        return RESPONSES.kept(turn, reply, created=self.created, model=turn.model, seal=self.seal)
 
 
 Decode = Callable[..., Turn]
@@ -84,7 +88,8 @@ class Intake:
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
             raise
-        return Read(asked, api, turn, int(time.time()), earlier, size)
+        seal = self.ingress.replay.seals(asked.owner)
+        return Read(asked, api, turn, int(time.time()), earlier, size, seal)
 
     async def turn(
         self, decode: Decode, asked: Asked, turn_id: str, known: Known | None = None

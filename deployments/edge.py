@@ -21,7 +21,9 @@ from actors.response_store import ResponseStore
 from actors.sockets import Sockets
 from actors.token_pages import token_pages
 from deployments import profiles
+from deployments.seals import given
 from deployments.settings import AppSettings
+from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
 from sessions.store import Store
@@ -53,9 +55,10 @@ class Outside:
         )
 
 
-def replay(settings: AppSettings, store: Store, keeper: Keeper) -> Replay:
-    """What brings replies back as they were generated."""
-    return Replay(Ledger(store, ttl=settings.store.ledger_ttl_s), keeper)
+def replay(settings: AppSettings, store: Store, keeper: Keeper, made: str) -> Replay:
+    """What brings replies back as they were generated; `made` is the cluster's own secret."""
+    sealer = Sealer(given(settings.seals) or (made,), ttl=settings.seals.ttl_s)
+    return Replay(Ledger(store, ttl=settings.store.ledger_ttl_s), keeper, sealer)
 
 
 def limits(settings: AppSettings) -> Limits:

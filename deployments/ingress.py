@@ -63,7 +63,7 @@ class IngressDeployment:
             self._conductor,
             models,
             keeper=keeper,
-            replay=replay(chosen, kept, keeper),
+            replay=replay(chosen, kept, keeper, await store.secret.remote()),
             metrics=metrics,
             taps=taps,
             names=names(chosen, models),

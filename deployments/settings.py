@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from deployments import profiles
 
@@ -104,6 +104,21 @@ class StoreSettings(Strict):
     ledger_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
 
 
+class SealSettings(Strict):
+    """How reasoning is closed that travels through clients (`signature`, `encrypted_content`).
+
+    `secrets`: the first one seals, all of them open; put a new one in front to rotate. They come
+    from here, from the lines of `file` and from the words of the environment variable `env`, in
+    this order; where none is given the cluster makes one and keeps it in its store. `ttl_s`: how
+    long a seal can be opened, without it for ever.
+    """
+
+    secrets: tuple[SecretStr, ...] = ()
+    file: str = ""
+    env: str = "TREADLE_SEAL_SECRETS"
+    ttl_s: Annotated[float | None, Field(gt=0)] = None
+
+
 class AppSettings(Strict):
     """The arguments of the Serve application `deployments.app:build`."""
 
@@ -113,6 +128,7 @@ class AppSettings(Strict):
     ingress: IngressSettings = IngressSettings()
     router: RouterSettings = RouterSettings()
     store: StoreSettings = StoreSettings()
+    seals: SealSettings = SealSettings()
 
     @model_validator(mode="after")
     def names_are_unique(self) -> AppSettings:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from typing import Any
 import ray
 
 from deployments.settings import StoreSettings
+from sessions.redis_store import RedisStore
+from sessions.secrets import cluster_secret
 from sessions.valkey_server import EmbeddedValkey, configured_url
 from turns.errors import UnavailableError
 
@@ -21,6 +24,8 @@ LOOK_EVERY = 0.25
 
 MEMORY = "memory"
 EMBEDDED = "embedded"
+PATIENCE = 5.0
+"""Seconds that the store has to give or take the secret."""
 
 
 class StoreDeployment:
@@ -34,6 +39,7 @@ class StoreDeployment:
         chosen = StoreSettings.model_validate(settings).redis
         self._server: EmbeddedValkey | None = None
         self._trouble = ""
+        self._secret = secrets.token_hex(32)
         self._url = configured_url("" if chosen == EMBEDDED else chosen)
         if not self._url:
             self._server = server = EmbeddedValkey(directory())
@@ -43,6 +49,24 @@ class StoreDeployment:
     async def url(self) -> str:
         """A Redis URL, or "memory": each ingress keeps its own, for tests and one replica."""
         return self._url
+
+    async def secret(self) -> str:
+        """What this cluster seals reasoning with where its operator gives no secret.
+
+        One replica makes it for all. A store that cannot be reached must keep nobody from
+        starting: then it is a secret of this process, and seals end with it.
+        """
+        if self._url == MEMORY:
+            return self._secret
+        store = RedisStore(self._url)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await cluster_secret(store)
+        except Exception as error:  # noqa: BLE001 - whatever ails the client library
+            log.warning("the cluster's seal secret cannot be kept: %r", error)
+            return self._secret
+        finally:
+            await store.close()
 
     async def check_health(self) -> None:
         """Serve replaces this replica where the server cannot be started again."""

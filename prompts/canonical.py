@@ -6,6 +6,7 @@ knows no order between text, reasoning and calls. Two spellings of one reply hav
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from itertools import groupby
@@ -20,6 +21,10 @@ from turns.blocks import Block, Reasoning, Text, ToolCall
 
 SIZE = 16
 """Bytes of a digest."""
+GAP = "\n\n"
+"""What the Chat API's encoder puts between two texts, or two spans, that were not together."""
+
+_BLANK = re.compile(r"\s*\n\s*\n\s*")
 _ORDER = {"reasoning": 0, "text": 1, "calls": 2}
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(strict=True).decode
@@ -57,10 +62,14 @@ def without_reasoning(runs: Sequence[Run]) -> list[Run]:
 
 
 def reply_digest(runs: Sequence[Run], *, ordered: bool) -> bytes:
-    """The digest of a reply. Without `ordered`, only the order of calls among themselves counts."""
+    """The digest of a reply. Without `ordered`, only the order of calls among themselves counts,
+    and how far apart texts and spans are written does not.
+    """
+    runs = [_joined(kind, run) for kind, run in groupby(runs, _kind)]
     if not ordered:
-        runs = sorted(runs, key=lambda run: _ORDER[run[0]])
-    return digest(_encode([_joined(kind, run) for kind, run in groupby(runs, _kind)]))
+        apart = sorted(runs, key=lambda run: _ORDER[run[0]])
+        runs = [_joined(kind, run, GAP) for kind, run in groupby(apart, _kind)]
+    return digest(_encode(runs))
 
 
 def message_digest(message: Message) -> bytes:
@@ -68,9 +77,14 @@ def message_digest(message: Message) -> bytes:
     return digest(_encode((message["role"], message["content"])))
 
 
-def _joined(kind: str, run: Iterable[Run]) -> Run:
+def _joined(kind: str, run: Iterable[Run], gap: str = "") -> Run:
     values = [value for _, value in run]
-    return kind, values if kind == "calls" else "".join(values)
+    if kind == "calls":
+        return kind, [call for value in values for call in value] if gap else values
+    text = gap.join(values)
+    if gap:
+        text = "".join(text.split()) if kind == "reasoning" else _BLANK.sub(GAP, text)
+    return kind, text
 
 
 def _value(call: ToolCall) -> Any:

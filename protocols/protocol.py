@@ -5,6 +5,7 @@ from __future__ import annotations
 import typing
 from collections.abc import Mapping, Sequence
 
+from protocols.seals import Seal
 from turns.errors import TreadleError
 from turns.events import Event
 from turns.reply import Reply
@@ -41,8 +42,11 @@ class Protocol(typing.Protocol):
         `headers` has lower-case keys. `Turn.echo["ignored"]` lists what was sent and not honoured.
         """
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
-        """The encoder of a turn; `created` in Unix seconds, `model` as the client shall see it."""
+    def encoder(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> Encoder:
+        """The encoder of a turn; `created` in Unix seconds, `model` as the client shall see it.
+
+        `seal` closes each span of reasoning; without it seals carry nothing.
+        """
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         """(status, headers, body) of an error before the first byte."""

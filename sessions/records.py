@@ -123,6 +123,7 @@ _encoder = msgpack.Encoder()
 REPLY = Kind("reply", StoredReply)
 TURNS = Kind("turns", str)  # of a session: its turns' ids, a list
 LEDGER = Kind("ledger", bytes)
+SECRET = Kind("secret", str)  # of the cluster: what reasoning is sealed with
 RESPONSE = Kind("response", StoredResponse, needed=True)
 BEAT = Kind("beat", bool, needed=True)  # of a response: somebody is at work on it
 CONVERSATION = Kind("conversation", bytes, needed=True)  # its items, a list of JSON texts

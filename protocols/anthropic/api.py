@@ -9,6 +9,7 @@ from protocols.anthropic import decode as decoding
 from protocols.anthropic.encode import MessagesEncoder
 from protocols.dispatch import announced
 from protocols.protocol import Encoder
+from protocols.seals import Seal
 from turns.errors import TreadleError
 from turns.turn import Turn
 
@@ -21,8 +22,8 @@ class Messages:
     def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         return decoding.decode(body, headers, turn_id=turn_id)
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
-        return announced(MessagesEncoder(turn, created=created, model=model), turn)
+    def encoder(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> Encoder:
+        return announced(MessagesEncoder(turn, created=created, model=model, seal=seal), turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.anthropic(err, request_id)

@@ -14,7 +14,7 @@ import msgspec
 
 from protocols import dispatch, errors, ids, sse
 from protocols.outcome import Outcome, outcome, outcome_of
-from protocols.seals import seal
+from protocols.seals import Seal, seal
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
     Event,
@@ -56,7 +56,7 @@ NEW_THINKING = b'{"type":"thinking","thinking":"","signature":""}'
 class MessagesEncoder:
     """One turn as Messages events."""
 
-    def __init__(self, turn: Turn, *, created: int, model: str) -> None:
+    def __init__(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> None:
         self.finished = False
         self._turn = turn
         self._model = model
@@ -67,6 +67,8 @@ class MessagesEncoder:
         self._blank: list[str] = []
         self._sent = 0
         self._spans = 0
+        self._closing = seal
+        self._thought: list[str] = []
         self._called = False
         self._cut = False
 
@@ -129,6 +131,7 @@ class MessagesEncoder:
 
     def _thinking(self, text: str) -> bytes:
         start = b"" if self._open else self._start(NEW_THINKING, THINKING)
+        self._thought.append(text)
         if not self._show:
             return start
         return start + self._delta + sse.quote(text) + CLOSE
@@ -142,9 +145,13 @@ class MessagesEncoder:
         return self._stop() if self._open else b""
 
     def _reasoning_ended(self) -> bytes:
-        signature = sse.quote(seal(self._turn.id, self._spans))
+        signature = sse.quote(self._sealed("".join(self._thought), self._spans))
+        self._thought.clear()
         self._spans += 1
         return DELTA % self._index + SIGNATURE + signature + CLOSE + self._stop()
+
+    def _sealed(self, text: str, nth: int) -> str:
+        return seal(self._turn.id, nth) if self._closing is None else self._closing(text)
 
     def _call(self, event: ToolCallStarted) -> bytes:
         self._sent = 0
@@ -210,7 +217,7 @@ class MessagesEncoder:
                 return {"type": "text", "text": text} if text.strip() else None
             case Reasoning(text=text):
                 shown = text if self._show else ""
-                signature = seal(self._turn.id, nth)
+                signature = self._sealed(text, nth)
                 return {"type": "thinking", "thinking": shown, "signature": signature}
             case ToolCall():
                 return {

@@ -10,6 +10,7 @@ from protocols.protocol import Encoder
 from protocols.responses import decode as decoding
 from protocols.responses.compaction import CompactionEncoder
 from protocols.responses.encode import ResponsesEncoder
+from protocols.seals import Seal
 from turns.errors import TreadleError
 from turns.reply import Reply
 from turns.turn import Turn
@@ -23,8 +24,8 @@ class Responses:
     def decode(self, body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         return decoding.decode(body, headers, turn_id=turn_id)
 
-    def encoder(self, turn: Turn, *, created: int, model: str) -> Encoder:
-        encoder = ResponsesEncoder(turn, created=created, model=model)
+    def encoder(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> Encoder:
+        encoder = ResponsesEncoder(turn, created=created, model=model, seal=seal)
         if turn.echo.get("compact"):
             return CompactionEncoder(encoder)
         return announced(encoder, turn)
@@ -32,13 +33,22 @@ class Responses:
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)
 
-    def kept(self, turn: Turn, reply: Reply | None, *, created: int, model: str) -> bytes:
+    def kept(
+        self,
+        turn: Turn,
+        reply: Reply | None,
+        *,
+        created: int,
+        model: str,
+        seal: Seal | None = None,
+    ) -> bytes:
         """The response as it is stored and fetched: queued while there is no reply, and a
         response still when the turn died.
         """
-        encoder = ResponsesEncoder(turn, created=created, model=model)
+        bare = ResponsesEncoder(turn, created=created, model=model)
         if reply is None:
-            return sse.dumps(encoder.waiting("queued"))
+            return sse.dumps(bare.waiting("queued"))
         if reply.failed is not None:
-            return sse.dumps(encoder.failed(reply.failed))
-        return self.encoder(turn, created=created, model=model).whole(reply)[1]
+            return sse.dumps(bare.failed(reply.failed))
+        encoder = self.encoder(turn, created=created, model=model, seal=seal)
+        return encoder.whole(reply)[1]

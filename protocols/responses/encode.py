@@ -23,6 +23,7 @@ from protocols.responses.open_items import (
     OpenText,
 )
 from protocols.responses.output import Item, Output
+from protocols.seals import Seal
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
     Event,
@@ -48,10 +49,10 @@ REASONS: dict[Outcome, str] = {"length": "max_output_tokens", "cancelled": "canc
 class ResponsesEncoder:
     """One turn as Responses events."""
 
-    def __init__(self, turn: Turn, *, created: int, model: str) -> None:
+    def __init__(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> None:
         self.finished = False
         self._turn = turn
-        self._output = Output(turn)
+        self._output = Output(turn, seal)
         self._written = OpenCompaction if self._output.compact else OpenText
         self._head = _head(turn, created, model)
         self._items: list[Item] = []

@@ -12,7 +12,7 @@ import msgspec
 
 from protocols import dispatch, freeform, ids
 from protocols.responses import compaction
-from protocols.seals import seal
+from protocols.seals import Seal, seal
 from turns.blocks import ToolCall
 from turns.turn import Turn
 
@@ -50,8 +50,10 @@ RAW = Spelling(
 class Output:
     """Makes the items of one turn. `index` is the item's place in the output."""
 
-    def __init__(self, turn: Turn) -> None:
+    def __init__(self, turn: Turn, closing: Seal | None = None) -> None:
         self._id = turn.id
+        self._closing = closing
+        self._seals: dict[int, str] = {}
         self._shapes: dict[str, dict[str, str]] = turn.echo.get("shapes") or {}
         self.compact = bool(turn.echo.get("compact"))
         self._encrypted = bool(turn.echo.get("encrypted"))
@@ -99,13 +101,21 @@ class Output:
             "summary": [],
         }
         if self._encrypted and text is not None:
-            item["encrypted_content"] = seal(self._id, index)
+            item["encrypted_content"] = self._sealed(index, text)
         if not self._summary:
             item["content"] = []
         if text is not None:
             kind = "summary_text" if self._summary else "reasoning_text"
             item["summary" if self._summary else "content"] = [{"type": kind, "text": text}]
         return item
+
+    def _sealed(self, index: int, text: str) -> str:
+        """Each span is sealed once: its item stands in the stream and in the whole response."""
+        if self._closing is None:
+            return seal(self._id, index)
+        if index not in self._seals:
+            self._seals[index] = self._closing(text)
+        return self._seals[index]
 
     def call(self, index: int, call: ToolCall, nth: int, status: str) -> Item:
         """A call of any kind. `nth` counts the calls of the turn."""

@@ -16,6 +16,7 @@ from parsers import grammars
 from parsers.detokenizer import Detokenizer
 from parsers.machine import TurnParser
 from parsers.write import write
+from prompts.canonical import GAP
 from prompts.guard import Guard
 from prompts.prompter import Prompt, Prompter
 from turns.blocks import Block, Message, Reasoning, Text, ToolCall, ToolResult
@@ -72,8 +73,8 @@ def forgetful(reply: Reply) -> Message:
 def chatty(reply: Reply) -> Message:
     """A client of the Chat API: one reasoning, one text, then the calls."""
     blocks = [_rewritten(block) for block in _whole(reply)]
-    reasoning = "".join(block.text for block in blocks if isinstance(block, Reasoning))
-    text = "".join(block.text for block in blocks if isinstance(block, Text))
+    reasoning = GAP.join(block.text for block in blocks if isinstance(block, Reasoning))
+    text = GAP.join(block.text for block in blocks if isinstance(block, Text))
     calls = [block for block in blocks if isinstance(block, ToolCall)]
     return Message("assistant", (Reasoning(reasoning), Text(text), *calls))
 

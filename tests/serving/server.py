@@ -141,7 +141,7 @@ class Server:
             self.conductor,
             services,
             keeper=self.keeper,
-            replay=replay(chosen, store, self.keeper),
+            replay=replay(chosen, store, self.keeper, "the cluster's own"),
             metrics=self.metrics,
             taps=self.taps,
             names=names(chosen, services),
@@ -203,6 +203,7 @@ class Server:
         for replica in self._all():
             await replica.inner.stop()
         await self.keeper.settled()
+        await asyncio.sleep(0)  # what the last step told the router is on its way
 
 
 @cache
