@@ -17,6 +17,7 @@ from actors.exchange import Exchange, StreamExchange
 from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_service import ModelService
+from actors.prefixes import Prefixes
 from actors.reception import Limits
 from actors.replay import Prepared, Replay
 from actors.turn_watch import Heard, Remember, TurnWatch
@@ -53,6 +54,7 @@ class Ingress:
         self._metrics = metrics
         self._keeper = keeper
         self.replay = replay
+        self.prefixes = Prefixes(metrics.prefix_break)
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
         self.names = names or ModelNames(models)
@@ -123,6 +125,7 @@ class Ingress:
         def remember(reply: Reply, output: Sequence[int]) -> None:
             prompter = model.folder.prompter
             exchange.keeping = self.replay.remember(prompter, prepared, reply, output)
+            self.prefixes.ended(prompter, prepared, reply, output)
 
         return remember
 

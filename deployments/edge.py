@@ -14,6 +14,7 @@ from actors.model_names import ModelNames
 from actors.model_pages import model_pages
 from actors.model_service import ModelService
 from actors.pages import pages
+from actors.prefix_pages import prefix_pages
 from actors.reception import Limits
 from actors.replay import Replay
 from actors.response_pages import response_pages
@@ -43,6 +44,7 @@ class Outside:
         routers = [
             model_pages(ingress),
             token_pages(intake),
+            prefix_pages(ingress),
             response_pages(intake, self.background),
             conversation_pages(intake),
         ]

@@ -79,6 +79,9 @@ class Metrics:
         self._share = histogram(
             "cached_share", "Share of the prompt that the cache held.", _SHARES, "model"
         )
+        self._breaks = counter(
+            "prefix_break", "Prompts that do not begin as the turn before.", "model", "cause"
+        )
         self._events = counter("events", "Events brought by lanes.")
         self._calls = counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
         self._routed = counter("router_decisions", "Replicas chosen, by why.", "why")
@@ -96,6 +99,10 @@ class Metrics:
     def render(self) -> bytes:
         """All figures in Prometheus' text form."""
         return generate_latest(self.registry)
+
+    def prefix_break(self, model: str, cause: str) -> None:
+        """A turn's prompt does not begin with the tokens of the turn before it."""
+        self._breaks.labels(model if model in self._models else "other", cause).inc()
 
     def request_refused(self, seen: RequestRefused) -> None:
         self._refused.labels(seen.api, seen.kind).inc()

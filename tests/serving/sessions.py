@@ -26,7 +26,7 @@ class Session:
     def __init__(self, server: Server, api: str, *, stream: bool, **fields: Any) -> None:
         self.api = api
         self.stream = stream
-        self.body = ask(api, tools=TOOLS[api], **REASONS[api] | fields)
+        self.body = ask(api, **{"tools": TOOLS[api]} | REASONS[api] | fields)
         if api == "responses":
             self.body["input"] = [{"role": "user", "content": self.body["input"]}]
         self.answers: list[Any] = []

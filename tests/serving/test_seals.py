@@ -46,11 +46,11 @@ def only_seals(session: Session, **changes: Any) -> None:
     name = "messages" if session.api == "messages" else "input"
     for item in session.body[name]:
         if item.get("type") == "reasoning":
-            item |= {"summary": [], "content": []} | changes
+            item.update({"summary": [], "content": []} | changes)
         elif item.get("role") == "assistant" and isinstance(item["content"], list):
             for block in item["content"]:
                 if block["type"] == "thinking":
-                    block |= {"thinking": ""} | changes
+                    block.update({"thinking": ""} | changes)
 
 
 @pytest.mark.parametrize(("api", "stream"), SEALED)
