@@ -2,8 +2,8 @@
 
 Run: `python benchmarks/bench_prefix.py [--quick]`. The whole server in one process, with the
 scripted engine: prefill takes the time that `--rate` says (by default the rate that NVIDIA's
-figures for a B200 imply: 52k tokens in 744 ms), decoding none. So what is measured is which tokens are
-prefilled again and what the server adds, not a model's speed.
+figures for a B200 imply: 52k tokens in 744 ms), decoding none. So what is measured is which tokens
+are prefilled again and what the server adds, not a model's speed.
 
 stable    one system prompt, a new question each time
 varying   the same behind a billing header that changes, which is not stripped
