@@ -35,6 +35,10 @@ ALONE = "test-alone"
 ALONE_ROOMS = ("turns", "parsers", "families", "protocols", "conformance")
 """Their rooms need msgspec and nothing else: these tests run where there is nothing else."""
 
+REAL = {"test-ray", "test-vllm", "test-harness"}
+MOST_AGAIN = 6
+"""More failures than these are no accident of a busy machine."""
+
 LIMIT_S = {ALONE: 900, "test": 1200, "test-ray": 1200, "test-vllm": 1200, "test-harness": 1200}
 
 
@@ -110,12 +114,29 @@ def run_tests(step: str) -> tuple[bool, tuple[int, int, int]]:
             return True, (0, 0, 0)  # no file: pytest would take that for all of them
     if step == "test":  # what ran alone need not run again
         start += [f"--ignore=tests/{room}" for room in ALONE_ROOMS]
-    command = [*start, "-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+    command = [*start, "-q", f"--junitxml={report}"]
     code = bounded(command, LIMIT_S[step])
     if code == NO_TESTS:
         return True, (0, 0, 0)
     passed, failed, skipped = count(report)
+    if step in REAL and 0 < failed <= MOST_AGAIN:
+        return once_more(step, start, (passed, failed, skipped))
     return code == 0, (passed, failed or int(code != 0), skipped)
+
+
+def once_more(
+    step: str, start: list[str], before: tuple[int, int, int]
+) -> tuple[bool, tuple[int, int, int]]:
+    """Run what failed a second time: whole clusters of processes meet a busy machine here."""
+    print(f"treadle: {step}: {before[1]} failed; once more", flush=True)
+    report = REPORTS / f"{step}-again.xml"
+    report.unlink(missing_ok=True)
+    again = ["--last-failed", "--last-failed-no-failures", "none", f"--junitxml={report}"]
+    code = bounded([*start, "-q", *again], LIMIT_S[step])
+    passed, failed, _ = count(report)
+    if code == 0 and passed:
+        return True, (before[0] + passed, 0, before[2])
+    return False, (before[0] + passed, failed or before[1], before[2])
 
 
 def main() -> int:
