@@ -33,7 +33,10 @@ class Report(Struct, frozen=True, array_like=True):
 
 
 class Replica(Struct):
-    """One member. `prefill` and `context` are in tokens and count what the router gave out."""
+    """One member. `prefill` and `context` are in tokens and count what the router gave out.
+
+    `foreign_*` is what is there besides; `beyond` what the last report had beyond ours.
+    """
 
     name: str
     info: Info
@@ -43,6 +46,7 @@ class Replica(Struct):
     report: Report = field(default_factory=Report)
     foreign_turns: int = 0
     foreign_prefill: int = 0
+    beyond: tuple[int, int] | None = None
     last_chosen: int = 0
 
     @property
@@ -97,11 +101,13 @@ class Fleet:
         """Take in a replica's own figures; a stranger's are ignored."""
         replica = self.replicas.get(name)
         if replica is not None:
-            # Once is no proof: turns end, and their reservations a moment after or before.
-            before, now = beyond(replica, replica.report), beyond(replica, report)
-            replica.report = report
-            replica.foreign_turns = min(before[0], now[0])
-            replica.foreign_prefill = min(before[1], now[1])
+            turns = max(0, report.running + report.waiting - replica.turns)
+            prefill = max(0, report.prefill_tokens - replica.prefill)
+            # A report and a release may cross: only what two reports say is foreign for certain.
+            before = (turns, prefill) if replica.beyond is None else replica.beyond
+            replica.report, replica.beyond = report, (turns, prefill)
+            replica.foreign_turns = min(before[0], turns)
+            replica.foreign_prefill = min(before[1], prefill)
 
     def reserve(
         self, name: str, *, turn: str, owner: str, uncached: int, context: int, now: float

@@ -58,11 +58,12 @@ def test_client_that_leaves_before_the_first_event_aborts_too(
 
 
 @EACH
+@pytest.mark.parametrize("pause", [0.0, 0.05], ids=["at_once", "body_later"])
 def test_client_that_leaves_a_whole_answer_aborts_too(
-    server: Server, control: Control, api: str
+    server: Server, control: Control, api: str, pause: float
 ) -> None:
     before = control.aborts()
-    exchange = wire.post(server, api, ask(api, "go on for ever", stream=False))
+    exchange = wire.post(server, api, ask(api, "go on for ever", stream=False), pause=pause)
     until("the turn in an engine", lambda: control.counts()["running"])
     exchange.close()
     control.assert_idle()

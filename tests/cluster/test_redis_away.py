@@ -12,7 +12,6 @@ from tests.cluster.asks import ask
 from tests.cluster.control import Control, until
 
 pytestmark = pytest.mark.ray
-SESSION = {"x-session-id": "a-session-of-the-test"}
 
 
 def test_store_dies_under_load_and_comes_back_with_its_data(

@@ -41,7 +41,7 @@ LENGTHS = {"messages": "max_tokens", "responses": "max_output_tokens", "chat": "
 
 
 def said(api: str, answer: Any) -> list[tuple[Any, ...]]:
-    """The content with arguments as values; Chat has reasoning in one place, before all else."""
+    """The content with arguments as values."""
     return [
         (kind, *rest[:-1], json.loads(rest[-1]) if isinstance(rest[-1], str) else rest[-1])
         if kind == "call"
@@ -51,10 +51,11 @@ def said(api: str, answer: Any) -> list[tuple[Any, ...]]:
 
 
 def expected(api: str, words: str) -> list[tuple[Any, ...]]:
+    """What it says; Chat has one place for reasoning, before all else."""
     told = SAYS[words]
     if api != "chat":
         return told
-    thoughts = "".join(rest[0] for kind, *rest in told if kind == "think")
+    thoughts = "\n\n".join(rest[0] for kind, *rest in told if kind == "think")
     rest = [one for one in told if one[0] != "think"]
     return [("think", thoughts), *rest] if thoughts else rest
 

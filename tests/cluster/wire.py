@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import select
+import time
 from typing import Any
 
 from benchmarks.served import Server
@@ -18,15 +20,28 @@ DELTAS = {"messages": b'_delta"', "responses": b'.delta"', "chat": b'"delta":{'}
 
 
 class Exchange:
-    """One request and what came of it so far."""
+    """One request and what came of it so far. The body is sent `pause` seconds after the headers."""
 
     def __init__(
-        self, server: Server, path: str, body: bytes | None, headers: dict[str, str] | None = None
+        self,
+        server: Server,
+        path: str,
+        body: bytes | None,
+        headers: dict[str, str] | None = None,
+        *,
+        pause: float = 0.0,
     ) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
-        method = "GET" if body is None else "POST"
+        self._connection.putrequest("GET" if body is None else "POST", path)
         sent = {"content-type": "application/json"} | (headers or {})
-        self._connection.request(method, path, body, sent)
+        if body is not None:
+            sent["content-length"] = str(len(body))
+        for name, value in sent.items():
+            self._connection.putheader(name, value)
+        self._connection.endheaders()
+        time.sleep(pause)
+        self._connection.send(body or b"")
+        self._socket = self._connection.sock
         self.raw = b""
         self._response: http.client.HTTPResponse | None = None
 
@@ -39,6 +54,10 @@ class Exchange:
     @property
     def status(self) -> int:
         return self.response.status
+
+    def answered(self) -> bool:
+        """Whether an answer has begun, without waiting for it."""
+        return self._response is not None or bool(select.select([self._socket], [], [], 0)[0])
 
     def header(self, name: str) -> str:
         return self.response.headers.get(name, "")
@@ -67,10 +86,10 @@ class Exchange:
         self._connection.close()
 
 
-def post(server: Server, api: str, body: Any, headers: dict[str, str] | None = None) -> Exchange:
+def post(server: Server, api: str, body: Any, *, pause: float = 0.0) -> Exchange:
     """Send a body (bytes as they are) to the endpoint of an API."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Exchange(server, PATHS[api], data, headers)
+    return Exchange(server, PATHS[api], data, pause=pause)
 
 
 def begun(server: Server, api: str, words: str = "go on for ever", **fields: Any) -> Exchange:

@@ -127,6 +127,17 @@ def test_what_a_replica_reports_beyond_ours_is_foreign() -> None:
     assert (replica.active, replica.full) == (2, False)
 
 
+def test_report_that_crossed_a_release_makes_nobody_full() -> None:
+    fleet = Fleet()
+    fleet.join("a", INFO)
+    fleet.report("a", Report())
+    fleet.report("a", Report(running=3))
+    replica = fleet.replicas["a"]
+    assert (replica.active, replica.full) == (0, False)
+    fleet.report("a", Report(running=2))
+    assert replica.active == 2
+
+
 def test_a_replica_without_a_bound_is_never_full() -> None:
     fleet = Fleet()
     fleet.join("a", Info(block_size=16))
