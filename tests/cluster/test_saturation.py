@@ -47,7 +47,10 @@ def queued(server: Server, control: Control) -> wire.Exchange:
     for _ in range(20):
         before = in_flight(control)
         exchange = wire.post(server, "chat", SLOW)
-        until("queued or refused", lambda: in_flight(control) == before + 1 or exchange.answered())
+        until(
+            "queued or refused",
+            lambda one=exchange, more=before + 1: in_flight(control) == more or one.answered(),
+        )
         if not exchange.answered():
             return exchange
         assert exchange.status == STATUS["chat"]

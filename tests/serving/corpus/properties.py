@@ -12,8 +12,6 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 from msgspec import Struct
 
@@ -21,6 +19,7 @@ from tests.protocols import clients, corpus_properties
 from tests.serving.corpus import lifecycle
 from tests.serving.corpus.cases import Case
 from tests.serving.corpus.players import Played
+from tests.serving.corpus.sdk_oracle import SDKS
 from tests.serving.corpus.steps import Step, send
 from tests.serving.server import Server
 
@@ -357,44 +356,6 @@ async def sdk_oracle(this: Judged) -> None:
         arguments = await SDKS[this.fields["sdk"]](this.server.url, body)
         if "arguments" in this.fields:
             assert arguments == this.fields["arguments"]
-
-
-async def _anthropic(url: str, body: dict[str, Any]) -> list[Any]:
-    async with (
-        anthropic.AsyncAnthropic(api_key="k", base_url=url, max_retries=0) as sdk,
-        sdk.messages.stream(**body) as stream,
-    ):
-        message = await stream.get_final_message()
-    return [block.input for block in message.content if block.type == "tool_use"]
-
-
-async def _chat(url: str, body: dict[str, Any]) -> list[Any]:
-    async with (
-        openai.AsyncOpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0) as sdk,
-        sdk.chat.completions.stream(**body) as stream,
-    ):
-        completion = await stream.get_final_completion()
-    calls = completion.choices[0].message.tool_calls or []
-    return [json.loads(call.function.arguments) for call in calls]
-
-
-async def _responses(url: str, body: dict[str, Any]) -> list[Any]:
-    async with (
-        openai.AsyncOpenAI(api_key="k", base_url=f"{url}/v1", max_retries=0) as sdk,
-        sdk.responses.stream(**body) as stream,
-    ):
-        response = await stream.get_final_response()
-    return [json.loads(i.arguments) for i in response.output if i.type == "function_call"]
-
-
-SDKS = {
-    "anthropic.messages.stream": _anthropic,
-    "openai.chat.completions.stream": _chat,
-    "openai.responses.stream": _responses,
-}
-
-
-# --- lifecycle
 
 
 @prop
