@@ -155,6 +155,10 @@ class RouterActor:
             for name, one in self._models.items()
         }
 
+    async def figures(self) -> dict[str, dict[str, int]]:
+        """The state of each model's router in numbers, as `Router.figures` names them."""
+        return {name: one.router.figures() for name, one in self._models.items()}
+
     async def tick_forever(self) -> None:
         while True:
             await asyncio.sleep(TICK)

@@ -111,6 +111,11 @@ class Control:
         seen: dict[str, Any] = self.ask("ask", deployment="router", method="load")
         return seen.get(MODEL, {})
 
+    def queued(self) -> int:
+        """The turns that wait in the router's queue."""
+        seen = self.ask("ask", deployment="router", method="figures")
+        return int(seen.get(MODEL, {}).get("queued", 0))
+
     def counts(self) -> dict[str, int]:
         """Everything that counts a turn: all zero when the cluster is idle."""
         router, engines = self.routed(), list(self.engines().values())
@@ -124,6 +129,7 @@ class Control:
             "turns parsed": self.ask("open_parsings"),
             "reserved": sum(one["turns"] for one in router.values()),
             "reported": sum(one["reported"] for one in router.values()),
+            "queued": self.queued(),
             "in flight by the metrics": int(sum(map(abs, in_flight))),
         }
 
