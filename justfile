@@ -66,6 +66,10 @@ fuzz seconds="60":
     uv pip install --quiet --python .venv/bin/python --group fuzz
     python fuzz/fuzz_parsers.py -max_total_time={{seconds}}
 
+# 10,000 mutated requests of each API through the whole server (--quick: 300)
+fuzz-requests *arguments:
+    python fuzz/fuzz_requests.py {{arguments}}
+
 # family x case and API x case; the parsers' matrix goes to docs/conformance.md
 conformance:
     pytest -q tests/conformance

@@ -95,9 +95,14 @@ class Conductor:
     ) -> Flight:
         """Start the turn on the first of `replicas`; all that follows comes to `sink` and `watch`.
 
-        The others are asked in their order while the one before does not begin it.
+        The others are asked in their order while the one before does not begin it. Raises
+        InvalidRequestError for what cannot travel.
         """
-        data = encode_job(job)
+        try:
+            data = encode_job(job)
+        except OverflowError:
+            msg = "a number in the request does not fit into 64 bits; send it as a string"
+            raise InvalidRequestError(msg) from None
         flight = Flight(job.turn, replicas, sink, watch)
         self._flights[job.turn] = flight
         flight.task = asyncio.ensure_future(self._hold(flight, call, data))

@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from actors.background import Background
+from actors.conductor import Flight
 from actors.cross_origin import CrossOrigin
 from actors.exchange import (
     REQUEST_ID,
     SSE_HEADERS,
+    Exchange,
     StreamExchange,
     WholeExchange,
     refuse,
@@ -131,13 +134,17 @@ class Edge:
     async def _answer(self, read: Read, said: Headers, receive: Receive, send: Send) -> None:
         encoder = read.encoder()
         exchange = StreamExchange(encoder) if read.turn.stream else WholeExchange(encoder)
-        flight = await self._intake.begin(read, exchange)
+        watch = asyncio.ensure_future(until_gone(receive))
+        try:
+            flight = await self._begin(read, exchange, watch)
+        except BaseException:
+            watch.cancel()
+            raise
 
         def gone(_: object) -> None:
             self._ingress.leave(flight)  # nothing to leave once the turn has landed
             exchange.end()
 
-        watch = asyncio.ensure_future(until_gone(receive))
         watch.add_done_callback(gone)
         try:
             if isinstance(exchange, StreamExchange):
@@ -149,6 +156,27 @@ class Edge:
         finally:
             watch.cancel()
             self._ingress.leave(flight)
+
+    async def _begin(self, read: Read, exchange: Exchange, watch: asyncio.Future[None]) -> Flight:
+        """Begin the turn while its client waits. Raises ClientGoneError, and TreadleError."""
+        begun = asyncio.ensure_future(self._intake.begin(read, exchange))
+        taken = False
+        try:
+            news: list[asyncio.Future[Any]] = [begun, watch]
+            await asyncio.wait(news, return_when=asyncio.FIRST_COMPLETED)
+            if not begun.done():
+                raise ClientGoneError
+            taken = True
+            return begun.result()
+        finally:
+            if not taken:
+                begun.cancel()
+                begun.add_done_callback(self._never_wanted)
+
+    def _never_wanted(self, begun: asyncio.Future[Flight]) -> None:
+        """A turn that was begun in the moment in which its client left."""
+        if not begun.cancelled() and begun.exception() is None:
+            self._ingress.leave(begun.result())
 
     async def _in_background(self, read: Read, said: Headers, send: Send) -> None:
         """The turn goes on whatever becomes of this connection."""

@@ -7,6 +7,7 @@ U+0085, U+2028 and U+2029 are escaped too, because clients that split with `str.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ import msgspec
 END = b"\n\n"
 DONE = b"data: [DONE]\n\n"
 _encode = msgspec.json.Encoder().encode
+_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)  # two backslashes are one escape
+_LINES = {b"\\u2028": b"\xe2\x80\xa8", b"\\u2029": b"\xe2\x80\xa9", b"\\u0085": b"\xc2\x85"}
 
 
 def quote(text: str) -> bytes:
@@ -41,6 +44,13 @@ def data(payload: bytes) -> bytes:
 def comment(payload: bytes) -> bytes:
     """A line that every client skips."""
     return b": " + payload + END
+
+
+def verbatim(raw: bytes) -> bytes:
+    """JSON of ours as a client would write it again: what was escaped for the line alone is not."""
+    if b"\\u2" not in raw and b"\\u0085" not in raw:
+        return raw
+    return _ESCAPE.sub(lambda found: _LINES.get(found[0], found[0]), raw)
 
 
 def _one_line(raw: bytes) -> bytes:

@@ -55,7 +55,8 @@ def input_items(body: bytes, turn_id: str, *, field: str = "input") -> list[byte
 
 def output_items(response: bytes) -> list[bytes]:
     """The output items of a response body as JSON texts."""
-    return [bytes(item) for item in msgspec.json.decode(response, type=_Output).output]
+    items = msgspec.json.decode(response, type=_Output).output
+    return [sse.verbatim(bytes(item)) for item in items]
 
 
 def continued(body: bytes, earlier: Sequence[bytes], turn_id: str) -> bytes:
@@ -150,6 +151,9 @@ def _limit(given: str | None) -> int:
 
 
 def _named(item: dict[str, msgspec.Raw], turn_id: str, index: int) -> bytes:
+    """The item with an id and a type, as OpenAI shows items that came without."""
+    if "type" not in item:
+        item = {"type": msgspec.Raw(b'"message"'), **item}
     if not bodies.given(item.get("id", _NULL)):
         item.pop("id", None)
         item = {"id": msgspec.Raw(sse.quote(ids.item("item", turn_id, index))), **item}

@@ -46,6 +46,12 @@ class RecordingEngine:
         self.aborts[turn] = asyncio.get_running_loop().time()
         self._engine.abort(turn)
 
+    def forget(self) -> None:
+        """Drop what was recorded, for those who ask for very much."""
+        self.jobs.clear()
+        self.output.clear()
+        self.aborts.clear()
+
     def stats(self) -> EngineStats:
         return self._engine.stats()
 

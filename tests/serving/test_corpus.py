@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import pytest
 
 from tests.protocols import apis
+from tests.serving.corpus import prompt_properties, properties
 from tests.serving.corpus.cases import OTHER_ROOMS, Case, cases, server_of
+from tests.serving.corpus.judged import PROPERTIES, Judged
 from tests.serving.corpus.players import play
-from tests.serving.corpus.properties import Judged, judge
 
 
 def judged() -> list[Any]:
@@ -32,3 +34,18 @@ async def test_property(case: Case, fields: dict[str, Any]) -> None:
         played = await play(server, case)
         assert played.steps or played.statuses or played.facts
         await judge(Judged(case, played, fields, server))
+
+
+async def judge(this: Judged) -> None:
+    """Assert the property. One that nobody knows fails."""
+    name = this.fields["p"]
+    assert name in PROPERTIES, f"nobody knows how to judge {name!r}"
+    found = PROPERTIES[name](this)
+    if inspect.isawaitable(found):
+        await found
+
+
+def test_the_tables_are_filled() -> None:
+    """Properties are known by being imported."""
+    assert PROPERTIES["prompt_contains"] is prompt_properties.prompt_contains
+    assert PROPERTIES["http_status"] is properties.http_status

@@ -174,6 +174,43 @@ async def test_noise_is_answered(server: Server, method: str, path: str, status:
     assert not server.engine.jobs
 
 
+async def test_an_upgrade_without_a_socket_server_is_426(server: Server) -> None:
+    """Where uvicorn has no WebSocket library, the request arrives as a GET."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": PATHS["responses"],
+        "headers": [(b"connection", b"Upgrade"), (b"upgrade", b"WebSocket")],
+    }
+    await server.outside.app(scope, None, send)
+    assert sent[0]["status"] == 426
+    assert json.loads(sent[1]["body"])["error"]["type"] == "invalid_request_error"
+
+
+async def test_a_defect_of_ours_is_an_error_in_the_apis_shape(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ZeroDivisionError("secret")
+
+    monkeypatch.setattr(server.ingress, "begin", broken)
+    monkeypatch.setattr(server.ingress.names, "cards", broken)
+    for api, path in PATHS.items():
+        answer = await server.http.post(path, json=ask(api))
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
+        assert error_of(answer)["type"] in ("api_error", "server_error")
+    page = await server.http.get("/v1/models")
+    assert page.status_code == 500
+    assert "secret" not in page.text
+    error_of(page)
+
+
 @EACH
 async def test_a_client_that_leaves_ends_the_engines_work(server: Server, api: str) -> None:
     server.says({"endless": "word "}, tokens={"step_ms": 5})
