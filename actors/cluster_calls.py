@@ -16,6 +16,7 @@ from contextvars import Context
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.engines.engine import EngineStats, KvEvent
 from actors.messages import ReplicaCard, Settlement, encode
@@ -24,6 +25,9 @@ from router.decision import Ask, Choice, Decision
 log = logging.getLogger(__name__)
 
 decode_decision = msgspec.msgpack.Decoder(Decision).decode
+
+PRESENT_EVERY = 2.0
+"""Seconds between two signs of life of an ingress."""
 
 SETTLE_EVERY = 0.02
 """Seconds for which settlements are collected into one call."""
@@ -35,9 +39,11 @@ def apart(method: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class RouterCalls:
-    """The router actor behind a handle."""
+    """The router actor behind a handle. `ingress` is who asks: its reservations end with it."""
 
-    def __init__(self, handle: Any) -> None:
+    def __init__(self, handle: Any, ingress: str) -> None:
+        self._ingress = ingress
+        self._present = handle.present
         # A method taken from a handle is a handle of its own: once, not per call.
         self._choose, self._admitted, self._gone = handle.choose, handle.admitted, handle.gone
         self._settle_all, self._left = handle.settle, handle.left
@@ -46,7 +52,8 @@ class RouterCalls:
         self._tasks: set[asyncio.Future[Any]] = set()
 
     async def choose(self, model: str, ask: Ask) -> Decision:
-        return decode_decision(await apart(self._choose, model, encode(ask)))
+        asked = encode(replace(ask, owner=self._ingress))
+        return decode_decision(await apart(self._choose, model, asked))
 
     async def admitted(self, model: str, turn: str) -> Decision:
         """The answer for a turn that was queued; may take as long as the router lets it wait."""
@@ -67,6 +74,12 @@ class RouterCalls:
         if self._flush is None:
             loop = asyncio.get_running_loop()
             self._flush = loop.call_later(SETTLE_EVERY, self._send)
+
+    async def present_forever(self) -> None:
+        """Tell the router again and again that this ingress lives."""
+        while True:
+            await _quiet(apart(self._present, self._ingress))
+            await asyncio.sleep(PRESENT_EVERY)
 
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""

@@ -21,7 +21,7 @@ from router.load import Info, Report
 from router.router import Router, Settings
 
 SILENT_FOR = 10.0
-"""Seconds without a report after which a replica is taken for gone."""
+"""Seconds without a word after which a replica or an ingress is taken for gone."""
 
 UNCLAIMED_FOR = 10.0
 """Seconds after which a place given to a queued turn is given up if nobody came for it."""
@@ -68,6 +68,14 @@ class ModelRouter:
             self.router.release(decision.reservation, now)
 
 
+def silent(heard: dict[str, float], now: float) -> list[str]:
+    """Take out those that were not heard for `SILENT_FOR`."""
+    gone = [name for name, at in heard.items() if now - at > SILENT_FOR]
+    for name in gone:
+        del heard[name]
+    return gone
+
+
 class RouterActor:
     """Plain class; all arguments and answers are msgpack bytes."""
 
@@ -77,6 +85,7 @@ class RouterActor:
         self._settings = settings or Settings()
         self._clock = clock
         self._models: dict[str, ModelRouter] = {}
+        self._ingresses: dict[str, float] = {}
 
     def _model(self, name: str) -> ModelRouter:
         model = self._models.get(name)
@@ -87,7 +96,10 @@ class RouterActor:
     async def choose(self, model: str, data: bytes) -> bytes:
         """A Decision for an Ask. When it is Queued, `admitted` gives the final one."""
         ask, one = decode_ask(data), self._model(model)
-        decision = one.router.choose(ask, self._clock())
+        now = self._clock()
+        if ask.owner:
+            self._ingresses[ask.owner] = now
+        decision = one.router.choose(ask, now)
         if isinstance(decision, Queued):
             one.waiting[ask.turn] = asyncio.get_running_loop().create_future()
         return encode(decision)
@@ -133,6 +145,10 @@ class RouterActor:
         one.router.report(card.replica, load)
         one.answer(now)
 
+    async def present(self, ingress: str) -> None:
+        """An ingress lives. One that falls silent has died, and its turns with it."""
+        self._ingresses[ingress] = self._clock()
+
     async def kv(self, model: str, replica: str, data: bytes) -> bool:
         """KV events of a replica; False asks for a snapshot of its cache."""
         return self._model(model).router.kv(replica, decode_kv(data))
@@ -162,13 +178,18 @@ class RouterActor:
     async def tick_forever(self) -> None:
         while True:
             await asyncio.sleep(TICK)
-            now = self._clock()
+            self.tick()
+
+    def tick(self) -> None:
+        """Forget who has been silent for too long, and answer turns that wait."""
+        now = self._clock()
+        for one in self._models.values():
+            for replica in silent(one.heard, now):
+                one.router.leave(replica)
+        for ingress in silent(self._ingresses, now):
             for one in self._models.values():
-                silent = [r for r, at in one.heard.items() if now - at > SILENT_FOR]
-                for replica in silent:
-                    del one.heard[replica]
-                    one.router.leave(replica)
-            self._answer(now)
+                one.router.release_owner(ingress)
+        self._answer(now)
 
     def _answer(self, now: float) -> None:
         for one in self._models.values():

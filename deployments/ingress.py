@@ -43,7 +43,7 @@ class IngressDeployment:
         taps = Taps(metrics, Logs())
         self._conductor = Conductor()
         self._readers = LaneReaders(self._conductor, name, taps)
-        calls = RouterCalls(router)
+        calls = RouterCalls(router, name)
         models = []
         for model in chosen.models:
             handle = engines[model.name]
@@ -72,7 +72,10 @@ class IngressDeployment:
         )
         self._outside = Outside(chosen, self.ingress, kept)
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
-        self._ticking = asyncio.ensure_future(self.ingress.keep_alive_forever())
+        self._ticking = [
+            asyncio.ensure_future(self.ingress.keep_alive_forever()),
+            asyncio.ensure_future(calls.present_forever()),
+        ]
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
         return self._outside.app

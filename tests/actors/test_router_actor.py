@@ -12,12 +12,14 @@ from actors.router_actor import RouterActor
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.router import Settings
 
+NOW = [1.0]
 decode = msgspec.msgpack.Decoder(Decision).decode
 
 
 async def full() -> tuple[RouterActor, Choice]:
     """A router whose one replica has one place, which is taken; two more may wait."""
-    actor = RouterActor(Settings(queue_limit=2), clock=lambda: 1.0)
+    actor = RouterActor(Settings(queue_limit=2), clock=lambda: NOW[0])
+    NOW[0] = 1.0
     card = ReplicaCard("r", "m", 16, 1000, 1, [])
     await actor.report(encode(card), encode(EngineStats()))
     taken = await choose(actor, "first")
@@ -26,7 +28,8 @@ async def full() -> tuple[RouterActor, Choice]:
 
 
 async def choose(actor: RouterActor, turn: str) -> Decision:
-    return decode(await actor.choose("m", encode(Ask(turn=turn, hashes=[], prompt_tokens=3))))
+    ask = Ask(turn=turn, hashes=[], prompt_tokens=3, owner="ingress")
+    return decode(await actor.choose("m", encode(ask)))
 
 
 async def end(actor: RouterActor, choice: Choice) -> None:
@@ -74,4 +77,20 @@ async def test_ingress_that_dies_while_it_waits_gives_up_its_place() -> None:
     waits.cancel()
     await asyncio.wait([waits])
     await end(actor, taken)
+    assert await turns(actor) == 0
+
+
+async def test_ingress_that_falls_silent_gives_up_its_places() -> None:
+    actor, _ = await full()
+    card = ReplicaCard("r", "m", 16, 1000, 1, [])
+    for now in (8.0, 16.0):
+        NOW[0] = now
+        await actor.report(encode(card), encode(EngineStats()))
+        await actor.present("ingress")
+        actor.tick()
+    assert await turns(actor) == 1
+    NOW[0] = 25.0
+    await actor.report(encode(card), encode(EngineStats()))
+    NOW[0] = 26.5
+    actor.tick()
     assert await turns(actor) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import time
 from typing import Any
 
@@ -110,6 +111,23 @@ def test_turns_run_while_the_router_is_away(server: Server, control: Control) ->
     control.assert_idle()
     wire.turn(server, "chat", "only text")
     assert control.metric("treadle_router_decisions_total")['why="hashed"'] == hashed + 3
+
+
+def test_ingress_takes_its_turns_along_and_nothing_of_them_remains(
+    server: Server, control: Control
+) -> None:
+    """The only one of this cluster: its clients see a cut line, and the next one serves."""
+    streams = [wire.begun(server, api) for api in APIS]
+    control.kill(server.process_of("ingress").pid)
+    for stream in streams:
+        with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+            stream.whole()
+        stream.close()
+    until("another ingress", lambda: server.status("/health") == 200, within=90)
+    for api in APIS:
+        assert wire.text(api, wire.turn(server, api, "think first")) == "The answer."
+    until("both engines read", control.whole, within=60)
+    control.assert_idle(within=60)
 
 
 @EACH
