@@ -34,6 +34,11 @@ def until(what: str, look: Callable[[], T], *, within: float = WITHIN, every: fl
         time.sleep(every)
 
 
+def outside() -> dict[str, str]:
+    """The environment without Serve's flags, which bind a handle to the loop it was made on."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_SERVE_")}
+
+
 class Control:
     """One server, asked through a driver inside it (`tests.cluster.inside`)."""
 
@@ -46,7 +51,7 @@ class Control:
             stdout=subprocess.PIPE,
             stderr=self._log,
             cwd=ROOT,
-            env=os.environ | {"PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "token"},
+            env=outside() | {"PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "token"},
         )
 
     def close(self) -> None:
