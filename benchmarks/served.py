@@ -169,6 +169,7 @@ def served(config: Path, paths: list[str]) -> Iterator[Server]:
 def start(config: Path, folder: Path) -> Server:
     """Start a server that keeps everything in `folder`, whose path must be short (sockets)."""
     port, stats, metrics = free_ports(3)
+    first = 20_000 + port % 200 * 50
     content: dict[str, Any] = yaml.safe_load(config.read_text())
     content["http_options"] = content.get("http_options", {}) | {"port": port}
     file = folder / config.name
@@ -179,6 +180,10 @@ def start(config: Path, folder: Path) -> Server:
         "TMPDIR": str(folder),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(stats),
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(metrics),
+        # Replicas share their ports with whoever else listens there: two clusters of one machine
+        # would answer each other's requests.
+        "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
+        "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 40),
     }
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(  # noqa: S603 - our own program
