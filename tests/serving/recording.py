@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ class RecordingEngine:
         self._engine = engine
         self.says: dict[str, Any] | None = None
         self.keeps_output = True
+        self.heard: Callable[[str], None] | None = None
         self.jobs: list[Job] = []
         self.output: dict[str, list[int]] = {}
         self.aborts: dict[str, float] = {}
@@ -30,6 +32,8 @@ class RecordingEngine:
         def heard(frames: list[Frame]) -> None:
             for frame in frames if self.keeps_output else ():
                 self.output.setdefault(frame.turn, []).extend(frame.ids)
+                if self.heard is not None:
+                    self.heard(frame.turn)
             on_frames(frames)
 
         return await self._engine.start(on_frames=heard, on_kv=on_kv)
