@@ -28,7 +28,8 @@ def pages(ingress: Ingress, routers: Sequence[APIRouter] = ()) -> FastAPI:
 
     @app.get("/openapi.json")
     async def openapi() -> Response:
-        return Response(document(), media_type=JSON)
+        names = tuple(card.id for card in ingress.names.cards())
+        return Response(document(names), media_type=JSON)
 
     @app.api_route("/", methods=["GET", "HEAD"])
     async def root() -> Response:

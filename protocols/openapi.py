@@ -45,11 +45,14 @@ PAGES: dict[str, dict[str, str]] = {
 
 
 @cache
-def document() -> bytes:
-    """The document as JSON."""
+def document(models: tuple[str, ...] = ()) -> bytes:
+    """The document as JSON; `models` are examples of what a request may name."""
     kinds = list(dict.fromkeys(kind for kind, _ in BODIES.values()))
     schemas, components = msgspec.json.schema_components(kinds, ref_template=REF)
     shapes = dict(zip(kinds, schemas, strict=True))
+    for schema in components.values():
+        if "model" in schema["properties"] and models:
+            schema["properties"]["model"] = {"type": "string", "examples": list(models)}
     paths: dict[str, Any] = {
         path: {"post": _operation(told, shapes[kind])} for path, (kind, told) in BODIES.items()
     }

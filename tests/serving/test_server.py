@@ -25,3 +25,13 @@ async def test_nothing_of_a_turn_stays(server: Server) -> None:
     assert json.loads(lines[-1][6:])["choices"][0]["finish_reason"] == "stop"
     assert len(server.conductor) == 0
     assert server.replica.lanes.parsing == 0
+
+
+async def test_every_path_of_the_document_is_served(server: Server) -> None:
+    paths = (await server.http.get("/openapi.json")).json()["paths"]
+    for path, operations in paths.items():
+        for method in set(operations) - {"parameters"}:
+            url = path.replace("{model}", MODEL).replace("{", "").replace("}", "")
+            answer = await server.http.request(method.upper(), url)
+            assert answer.status_code != 405, path
+            assert f"{url}: Not Found" not in answer.text
