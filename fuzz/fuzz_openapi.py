@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -28,9 +29,10 @@ async def search(examples: int) -> int:
         command = ["uvx", "--from", PACKAGE, "st", "run", f"{server.url}/openapi.json"]
         options = ["--checks", CHECKS, "--phases", "examples,fuzzing", "--workers", "1"]
         options += ["--max-examples", str(examples), "--suppress-health-check", "all"]
-        process = await asyncio.create_subprocess_exec(*command, *options)
-        async with asyncio.timeout(LIMIT):
-            return await process.wait()
+        with tempfile.TemporaryDirectory() as folder:  # it keeps a cache where it runs
+            process = await asyncio.create_subprocess_exec(*command, *options, cwd=folder)
+            async with asyncio.timeout(LIMIT):
+                return await process.wait()
 
 
 def main() -> int:
