@@ -122,7 +122,7 @@ class Server:
                 queue_patience=router.queue_patience_s,
             )
         )
-        calls = RouterCalls(Near(self.router))
+        calls = RouterCalls(Near(self.router), "ingress")
         self.fleets: dict[str, Fleet] = {}
         self.replicas: dict[str, dict[str, Replica]] = {}
         services = []
