@@ -83,8 +83,8 @@ def test_nothing_remains_of_thousands_of_turns_half_of_them_left(
     assert tally.whole == sum(turn.leaves_after is None for turn in made)
     assert tally.left > TURNS // 4
     control.assert_idle()
-    # HAProxy keeps a connection for each of those that were open at once.
-    assert ingress.num_fds() <= files + AT_ONCE + 16
+    # HAProxy and the store's client keep connections for what was open at once, not for all of it.
+    assert ingress.num_fds() <= files + 2 * AT_ONCE
     ended = sum(control.metric("treadle_turns_ended_total").values())
     assert ended >= tally.whole
 
