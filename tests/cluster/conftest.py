@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.served import Server, served
+from tests.cluster import wire
 from tests.cluster.control import Control, until
 from tests.cluster.driver import Driver
 
@@ -19,6 +20,14 @@ def server() -> Iterator[Server]:
     with served(HERE / "cluster.yaml", ["/health"]) as running:
         yield running
     assert running.processes() == [], "the server left processes behind"
+
+
+@pytest.fixture(autouse=True)
+def hung_up() -> Iterator[None]:
+    """No connection outlives its test."""
+    yield
+    while wire.OPENED:
+        wire.OPENED.pop().close()
 
 
 @pytest.fixture(scope="session")

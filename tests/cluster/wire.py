@@ -19,6 +19,10 @@ DELTAS = {"messages": b'_delta"', "responses": b'.delta"', "chat": b'"delta":{'}
 """What each piece of content brings, by API."""
 
 
+OPENED: list[Exchange] = []
+"""The exchanges of the test that runs; what a failed one leaves open is closed at its end."""
+
+
 class Exchange:
     """One request and what came of it so far. The body is sent `pause` seconds after the headers."""
 
@@ -42,6 +46,7 @@ class Exchange:
         time.sleep(pause)
         self._connection.send(body or b"")
         self._socket = self._connection.sock
+        OPENED.append(self)
         self.raw = b""
         self._response: http.client.HTTPResponse | None = None
 
