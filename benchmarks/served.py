@@ -168,7 +168,7 @@ def served(config: Path, paths: list[str]) -> Iterator[Server]:
 
 def start(config: Path, folder: Path) -> Server:
     """Start a server that keeps everything in `folder`, whose path must be short (sockets)."""
-    port, stats, metrics = free_ports(3)
+    port, stats, metrics, spare, spare_grpc = free_ports(5)
     first = 20_000 + port % 200 * 50
     content: dict[str, Any] = yaml.safe_load(config.read_text())
     content["http_options"] = content.get("http_options", {}) | {"port": port}
@@ -180,8 +180,10 @@ def start(config: Path, folder: Path) -> Server:
         "TMPDIR": str(folder),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(stats),
         "RAY_SERVE_HAPROXY_METRICS_PORT": str(metrics),
-        # Replicas share their ports with whoever else listens there: two clusters of one machine
-        # would answer each other's requests.
+        # Two clusters would share the first port, and answer each other's requests at their start.
+        "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": str(spare),
+        "RAY_SERVE_FALLBACK_PROXY_GRPC_PORT": str(spare_grpc),
+        # The port of a replica that died may be another cluster's before HAProxy has forgotten it.
         "RAY_SERVE_DIRECT_INGRESS_MIN_HTTP_PORT": str(first),
         "RAY_SERVE_DIRECT_INGRESS_MAX_HTTP_PORT": str(first + 40),
     }

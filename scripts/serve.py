@@ -7,6 +7,7 @@ or a path.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import signal
@@ -25,6 +26,30 @@ ROOT = Path(__file__).resolve().parent.parent
 READY_WITHIN_S = 900  # a big model on a cold disk
 
 
+SERVES_PORTS = {
+    "RAY_SERVE_HAPROXY_STATS_PORT": 8404,
+    "RAY_SERVE_HAPROXY_METRICS_PORT": 9101,
+    "RAY_SERVE_FALLBACK_PROXY_HTTP_PORT": 8500,
+    "RAY_SERVE_FALLBACK_PROXY_GRPC_PORT": 9500,
+}
+
+
+def own_ports() -> dict[str, str]:
+    """Ports for Serve itself: its usual ones, or free ones where another cluster has those.
+
+    HAProxy's would not start. The fallback proxy, which is asked while no ingress is up, listens
+    with SO_REUSEPORT: two clusters would answer each other's requests.
+    """
+    with contextlib.ExitStack() as held:
+        probes = {name: held.enter_context(socket.socket()) for name in SERVES_PORTS}
+        for name, probe in probes.items():
+            try:
+                probe.bind(("0.0.0.0", SERVES_PORTS[name]))  # noqa: S104 closed at once
+            except OSError:
+                probe.bind(("0.0.0.0", 0))  # noqa: S104
+        return {name: str(probe.getsockname()[1]) for name, probe in probes.items()}
+
+
 def environment() -> dict[str, str]:
     """The environment here over `serve.env`, with the rooms importable in every worker."""
     lines = (ROOT / "scripts" / "serve.env").read_text().splitlines()
@@ -37,7 +62,7 @@ def environment() -> dict[str, str]:
         flags["RAY_SERVE_HAPROXY_BINARY_PATH"] = str(ROOT / "scripts" / "haproxy")
         flags["TREADLE_HAPROXY"] = get_haproxy_binary()
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return flags | os.environ | {"PYTHONPATH": path}
+    return flags | own_ports() | os.environ | {"PYTHONPATH": path}
 
 
 def find(name: str) -> Path:

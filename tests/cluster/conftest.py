@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.served import Server, served
+from tests.cluster import wire
 from tests.cluster.control import Control, until
+from tests.cluster.driver import Driver
 
 HERE = Path(__file__).resolve().parent
 
@@ -20,16 +22,25 @@ def server() -> Iterator[Server]:
     assert running.processes() == [], "the server left processes behind"
 
 
+@pytest.fixture(autouse=True)
+def hung_up() -> Iterator[None]:
+    """No connection outlives its test."""
+    yield
+    while wire.OPENED:
+        wire.OPENED.pop().close()
+
+
 @pytest.fixture(scope="session")
-def joined(server: Server) -> Iterator[Control]:
-    control = Control(server)
-    yield control
-    control.close()
+def driver(server: Server) -> Iterator[Driver]:
+    driver = Driver(server)
+    yield driver
+    driver.close()
 
 
 @pytest.fixture
-def control(joined: Control) -> Control:
-    """The cluster seen from inside, whole and idle as the test begins."""
-    until("both engines up and read", joined.whole, within=60)
-    joined.assert_idle()
-    return joined
+def control(server: Server, driver: Driver) -> Control:
+    """The application seen from inside, whole and idle as the test begins."""
+    control = Control(server, driver)
+    until("both engines up and read", control.whole, within=60)
+    control.assert_idle()
+    return control

@@ -1,19 +1,16 @@
-"""The tests' view of a served cluster: counts what counts turns, finds processes, kills them."""
+"""The tests' view of a served application: counts what counts turns, finds processes, kills them."""
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import signal
-import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from benchmarks.served import ROOT, Server
+from benchmarks.served import Server
+from tests.cluster.driver import Driver
 
 T = TypeVar("T")
 MODEL = "lab-model"
@@ -34,50 +31,17 @@ def until(what: str, look: Callable[[], T], *, within: float = WITHIN, every: fl
         time.sleep(every)
 
 
-def outside() -> dict[str, str]:
-    """The environment without Serve's flags, which bind a handle to the loop it was made on."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("RAY_SERVE_")}
-
-
 class Control:
-    """One server, asked through a driver inside it (`tests.cluster.inside`)."""
+    """One application of a server, asked through a driver inside it."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, driver: Driver, app: str = "treadle", at: str = "") -> None:
         self.server = server
-        self._log = (server.folder / "inside.log").open("wb")
-        self._inside = subprocess.Popen(
-            [sys.executable, "-m", "tests.cluster.inside", server.gcs],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._log,
-            cwd=ROOT,
-            env=outside() | {"PYTHONPATH": str(ROOT), "RAY_AUTH_MODE": "token"},
-        )
-
-    def close(self) -> None:
-        assert self._inside.stdin
-        assert self._inside.stdout
-        self._inside.stdin.close()  # the end of its questions
-        try:
-            self._inside.wait(10)
-        except subprocess.TimeoutExpired:
-            self._inside.kill()
-            self._inside.wait(10)
-        self._inside.stdout.close()
-        self._log.close()
+        self._driver = driver
+        self._app = app
+        self._at = at
 
     def ask(self, question: str, **arguments: Any) -> Any:
-        """The answer of the driver inside; what went wrong there fails the test."""
-        assert self._inside.stdin
-        assert self._inside.stdout
-        line = json.dumps({"question": question} | arguments)
-        self._inside.stdin.write(line.encode() + b"\n")
-        self._inside.stdin.flush()
-        ready, _, _ = select.select([self._inside.stdout], [], [], 2 * WITHIN)
-        assert ready, f"no answer to {line}"
-        found = json.loads(self._inside.stdout.readline())
-        assert "error" not in found, f"{line}: {found['error']}"
-        return found["answer"]
+        return self._driver.ask(question, app=self._app, **arguments)
 
     def replicas(self, deployment: str) -> dict[str, int]:
         """The living replicas of a deployment and their process ids."""
@@ -86,7 +50,7 @@ class Control:
 
     def parsers(self) -> dict[str, int]:
         """The living parser actors and their process ids."""
-        found: dict[str, int] = self.ask("parsers")
+        found: dict[str, int] = self._driver.ask("parsers")
         return found
 
     def kill(self, pid: int) -> float:
@@ -131,7 +95,7 @@ class Control:
             "running": sum(one["running"] for one in engines),
             "waiting": sum(one["waiting"] for one in engines),
             "prompt tokens to come": sum(one["prefill_tokens"] for one in engines),
-            "turns parsed": self.ask("open_parsings"),
+            "turns parsed": self._driver.ask("open_parsings"),
             "reserved": sum(one["turns"] for one in router.values()),
             "reported": sum(one["reported"] for one in router.values()),
             "queued": self.queued(),
@@ -152,7 +116,9 @@ class Control:
 
     def metric(self, name: str) -> dict[str, float]:
         """The samples of one metric, by their labels as they stand."""
-        with urllib.request.urlopen(self.server.url("/metrics"), timeout=WITHIN) as answer:
+        with urllib.request.urlopen(
+            self.server.url(f"{self._at}/metrics"), timeout=WITHIN
+        ) as answer:
             lines = answer.read().decode().splitlines()
         found = {}
         for line in lines:

@@ -16,16 +16,15 @@ from typing import Any
 import ray
 from ray import serve
 
-APP = "treadle"
 PARSERS = "treadle"
 """The namespace of the parser actors."""
 
 WITHIN = 20.0
 
 
-def replicas(deployment: str) -> dict[str, int]:
+def replicas(app: str, deployment: str) -> dict[str, int]:
     """The living replicas of a deployment and their process ids."""
-    prefix = f"SERVE_REPLICA::{APP}#{deployment}#"
+    prefix = f"SERVE_REPLICA::{app}#{deployment}#"
     return {name.removeprefix(prefix): pid for name, pid in actors(prefix, "serve").items()}
 
 
@@ -53,15 +52,15 @@ def open_parsings() -> int:
     return sum(ray.get([actor.ready.remote() for actor in alive], timeout=WITHIN))
 
 
-def ask(deployment: str, method: str, app: str = APP, **arguments: Any) -> Any:
+def ask(app: str, deployment: str, method: str, **arguments: Any) -> Any:
     """Call a method of a deployment."""
-    handle = HANDLES.get(deployment)
+    handle = HANDLES.get((app, deployment))
     if handle is None:
-        handle = HANDLES[deployment] = serve.get_deployment_handle(deployment, app)
+        handle = HANDLES[app, deployment] = serve.get_deployment_handle(deployment, app)
     return getattr(handle, method).remote(**arguments).result(timeout_s=WITHIN)
 
 
-HANDLES: dict[str, Any] = {}
+HANDLES: dict[tuple[str, str], Any] = {}
 QUESTIONS: dict[str, Callable[..., Any]] = {
     "replicas": replicas,
     "parsers": parsers,

@@ -142,6 +142,19 @@ def test_engine_that_fails_a_turn_fails_it_in_the_stream(
 
 @EACH
 def test_engine_that_fails_before_it_says_anything_is_a_status(server: Server, api: str) -> None:
-    exchange = wire.post(server, api, ask(api, "please fail at once"))
+    exchange = wire.post(server, api, ask(api, "please fail at once", stream=False))
     assert exchange.status == 500
     assert "the scenario failed this turn" in exchange.json()["error"]["message"]
+
+
+@EACH
+def test_stream_that_fails_at_once_is_a_status_within_the_patience(
+    server: Server, api: str
+) -> None:
+    """On a machine so slow that a keep-alive had to come first, it is an event instead."""
+    exchange = wire.post(server, api, ask(api, "please fail at once"))
+    if exchange.status == 200:
+        assert_failed(api, exchange.whole(), "the scenario failed this turn")
+    else:
+        assert exchange.status == 500
+        assert "the scenario failed this turn" in exchange.json()["error"]["message"]

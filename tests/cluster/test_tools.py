@@ -90,11 +90,11 @@ async def test_handles_of_another_key_are_unknown(url):
 
 
 @BOTH
-async def test_a_client_that_leaves_leaves_nothing_open_beyond_the_budget(url, era, joined):
+async def test_a_client_that_leaves_leaves_nothing_open_beyond_the_budget(url, era, driver):
     """HAProxy sees most clients go at once and some only as it next writes: the budget is the bound."""
 
     def streams():
-        return joined.ask("ask", deployment="tools", method="probe", app="tools")["streams"]
+        return driver.ask("ask", app="tools", deployment="tools", method="probe")["streams"]
 
     await asyncio.to_thread(until, "nothing runs", lambda: streams() == 0)
     body, headers = body_of(era, "heartbeat", {})

@@ -19,6 +19,10 @@ DELTAS = {"messages": b'_delta"', "responses": b'.delta"', "chat": b'"delta":{'}
 """What each piece of content brings, by API."""
 
 
+OPENED: list[Exchange] = []
+"""The exchanges of the test that runs; what a failed one leaves open is closed at its end."""
+
+
 class Exchange:
     """One request and what came of it so far. The body is sent `pause` seconds after the headers."""
 
@@ -42,6 +46,7 @@ class Exchange:
         time.sleep(pause)
         self._connection.send(body or b"")
         self._socket = self._connection.sock
+        OPENED.append(self)
         self.raw = b""
         self._response: http.client.HTTPResponse | None = None
 
@@ -86,22 +91,22 @@ class Exchange:
         self._connection.close()
 
 
-def post(server: Server, api: str, body: Any, *, pause: float = 0.0) -> Exchange:
-    """Send a body (bytes as they are) to the endpoint of an API."""
+def post(server: Server, api: str, body: Any, *, at: str = "", pause: float = 0.0) -> Exchange:
+    """Send a body (bytes as they are) to the endpoint of an API of the application at a prefix."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Exchange(server, PATHS[api], data, pause=pause)
+    return Exchange(server, at + PATHS[api], data, pause=pause)
 
 
-def begun(server: Server, api: str, words: str = "go on for ever", **fields: Any) -> Exchange:
+def begun(server: Server, api: str, words: str = "go on for ever", *, at: str = "") -> Exchange:
     """A stream of which some content has come."""
-    exchange = post(server, api, ask(api, words, **fields))
+    exchange = post(server, api, ask(api, words), at=at)
     exchange.until(DELTAS[api], 4)
     return exchange
 
 
-def turn(server: Server, api: str, words: str, **fields: Any) -> bytes:
+def turn(server: Server, api: str, words: str, *, at: str = "", **fields: Any) -> bytes:
     """A whole streamed turn; it must be answered with 200."""
-    exchange = post(server, api, ask(api, words, **fields))
+    exchange = post(server, api, ask(api, words, **fields), at=at)
     assert exchange.status == 200, exchange.whole()
     return exchange.whole()
 

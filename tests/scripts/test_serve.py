@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from pathlib import Path
@@ -28,6 +29,17 @@ def test_haproxy_is_linuxs(platform: str, proxy: str, monkeypatch: pytest.Monkey
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
     monkeypatch.setattr(serve.sys, "platform", platform)
     assert serve.environment()["RAY_SERVE_ENABLE_HA_PROXY"] == proxy
+
+
+def test_serve_has_ports_of_its_own_beside_another_cluster() -> None:
+    """The fallback proxies of two clusters would share theirs without a word."""
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        with contextlib.suppress(OSError):  # another cluster is there already
+            other.bind(("127.0.0.1", 8500))
+        ports = serve.own_ports()
+    assert ports["RAY_SERVE_FALLBACK_PROXY_HTTP_PORT"] != "8500"
+    assert len({*ports.values()}) == len(ports) == 4
 
 
 def test_a_config_is_found_by_name_and_by_path(tmp_path: Path) -> None:
