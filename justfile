@@ -27,6 +27,10 @@ types:
 floors:
     python scripts/check.py floors
 
+# the rooms' tests against their wheels, where nothing else is installed
+test-wheels:
+    python scripts/check.py test-alone test-prompts
+
 # tests that start neither Ray nor an engine
 test:
     python scripts/check.py test
@@ -74,6 +78,10 @@ fuzz-requests *arguments:
 conformance:
     pytest -q tests/conformance
     python -m tests.conformance.matrix
+
+# the rooms as packages of their own, into dist/
+wheels *arguments:
+    python scripts/wheels.py {{arguments}}
 
 # requirements/*.lock from pyproject.toml
 lock *arguments:

@@ -135,7 +135,9 @@ def _unknown(what: str, name: str, table: Iterable[str]) -> str:
 
 def _own() -> Iterator[Family]:
     for module in pkgutil.iter_modules(families.__path__):
-        found = getattr(importlib.import_module(f"families.{module.name}"), "FAMILY", None)
+        found = getattr(
+            importlib.import_module(f"{families.__name__}.{module.name}"), "FAMILY", None
+        )
         if isinstance(found, Family):
             yield found
 

@@ -31,18 +31,36 @@ TESTS = {
     "test-vllm": "vllm and not harness and not gpu",
     "test-harness": "harness and not gpu",
 }
-ALONE = "test-alone"
-ALONE_ROOMS = ("turns", "parsers", "families", "protocols", "conformance")
-"""Their rooms need msgspec and nothing else: these tests run where there is nothing else."""
+ALONE = {
+    "test-alone": (
+        ("turns", "parsers", "protocols"),
+        (),
+        ("turns", "parsers", "families", "protocols", "conformance"),
+    ),
+    "test-prompts": (
+        ("turns", "parsers", "protocols", "prompts"),
+        ("starlette",),  # of examples/gateway.py
+        ("prompts",),
+    ),
+}
+"""Rooms that leave the house as wheels: the wheels, packages beside them, and the folders of tests
+that run where nothing else is installed but what the wheels ask for and the test tools."""
+PLACES = {
+    "TREADLE_CORPUS": ROOT.parent / "shared" / "corpus",
+    "TREADLE_FIXTURES": ROOT.parent / "shared" / "fixtures",
+    "TREADLE_TEMPLATES": ROOT / ".models" / "templates",
+}
+"""Where tests look from the checkout: those that run elsewhere are told."""
+ALONE_ROOMS = [folder for _, _, folders in ALONE.values() for folder in folders]
 
 REAL = {"test-ray", "test-vllm", "test-harness"}
 MOST_AGAIN = 6
 """More failures than these are no accident of a busy machine."""
 
-LIMIT_S = {ALONE: 900, "test": 1200, "test-ray": 1200, "test-vllm": 1200, "test-harness": 1200}
+LIMIT_S = dict.fromkeys(ALONE, 900) | dict.fromkeys(TESTS, 1200)
 
 
-STEPS = (*TOOLS, ALONE, *TESTS)
+STEPS = (*TOOLS, *ALONE, *TESTS)
 
 
 def bounded(command: list[str], limit: int) -> int:
@@ -77,21 +95,25 @@ def count(report: Path) -> tuple[int, int, int]:
     return total - failed - skipped, failed, skipped
 
 
-def alone() -> list[str]:
-    """The start of a pytest command in an environment of msgspec and the test tools alone."""
-    python = REPORTS / "alone" / "bin" / "python"
-    wanted = ["uv", "pip", "install", "--quiet", "--python", str(python), "msgspec"]
-    if not python.exists():
-        bounded(["uv", "venv", "--quiet", str(python.parents[1])], 60)
-    bounded([*wanted, "--group", "alone", "-c", "requirements/core.lock"], 300)
-    return [
-        str(python),
-        "-m",
-        "pytest",
-        "-m",
-        "not vllm",
-        *(f"tests/{room}" for room in ALONE_ROOMS),
-    ]
+def alone(step: str) -> list[str]:
+    """The start of a pytest command in an environment of a step's wheels and the test tools."""
+    wheels, beside, folders = ALONE[step]
+    here = REPORTS / step
+    bin_ = here / "env" / "bin"
+    if not bin_.exists():
+        bounded(["uv", "venv", "--quiet", str(bin_.parent)], 60)
+    build = ["python", "scripts/wheels.py", "--tests", str(here / "tests"), str(here / "dist")]
+    if bounded(build, 120):
+        sys.exit("treadle: the rooms' wheels could not be built (see above)")
+    built = [str(next((here / "dist").glob(f"treadle_{name}-*.whl"))) for name in wheels]
+    again = [f"--reinstall-package=treadle-{name}" for name in wheels]
+    install = ["uv", "pip", "install", "--quiet", "--python", str(bin_ / "python"), *again]
+    bounded([*install, "--group", "alone", "-c", "requirements/core.lock", *beside, *built], 300)
+    for name, place in PLACES.items():
+        os.environ.setdefault(name, str(place))
+    config = ["--rootdir", str(here / "tests"), "-c", str(here / "tests" / "pyproject.toml")]
+    tests = [str(here / "tests" / "tests" / folder) for folder in folders]
+    return [str(bin_ / "pytest"), *config, "-m", "not vllm", *tests]
 
 
 def files_of(step: str) -> list[str]:
@@ -107,7 +129,7 @@ def files_of(step: str) -> list[str]:
 def run_tests(step: str) -> tuple[bool, tuple[int, int, int]]:
     report = REPORTS / f"{step}.xml"
     report.unlink(missing_ok=True)
-    start = alone() if step == ALONE else ["pytest", "-m", TESTS[step]]
+    start = alone(step) if step in ALONE else ["pytest", "-m", TESTS[step]]
     if step in {"test-ray", "test-vllm", "test-harness"}:
         start += files_of(step)
         if start[-1] == TESTS[step]:

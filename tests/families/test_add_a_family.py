@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import families
+
 ROOT = Path(__file__).resolve().parents[2]
+KNOWN = f"from {families.__name__} import registry; registry.known()"
 PAGE = (ROOT / "docs" / "add-a-family.md").read_text(encoding="utf-8")
 
 
@@ -57,7 +60,7 @@ def test_the_example_works_as_it_stands(site: Path) -> None:
 def test_a_name_that_is_taken_is_refused(site: Path) -> None:
     module = site / "acme_model.py"
     module.write_text(module.read_text().replace('name="acme"', 'name="qwen3"'))
-    done = run(site, "-c", "from families import registry; registry.known()")
+    done = run(site, "-c", KNOWN)
     assert "two families are called 'qwen3'" in done.stderr
     assert done.returncode
 
@@ -65,6 +68,6 @@ def test_a_name_that_is_taken_is_refused(site: Path) -> None:
 def test_what_is_no_family_is_refused(site: Path) -> None:
     points = site / "acme_model-0.1.dist-info" / "entry_points.txt"
     points.write_text(points.read_text().replace("acme_model:FAMILY", "acme_model:GRAMMARS"))
-    done = run(site, "-c", "from families import registry; registry.known()")
+    done = run(site, "-c", KNOWN)
     assert "is a dict, not a Family" in done.stderr
     assert done.returncode
