@@ -119,6 +119,28 @@ class SealSettings(Strict):
     ttl_s: Annotated[float | None, Field(gt=0)] = None
 
 
+class AccessSettings(Strict):
+    """Who may call. `keys: off` lets everyone in; each key that is shown is a tenant of its own.
+
+    With `keys: required` a caller shows a key that the admin made (`treadle keys add`). The admin
+    key comes from the file `admin_file` or the environment variable `admin_env`, where neither is
+    set there is no admin surface. Tenants share no prefixes unless `shared_prefixes`. A key that
+    was good is not looked up again for `cache_s` seconds, and while the store is away for
+    `stale_s`: a revoked key works at most that long. `exposed`: listen beyond this machine without
+    keys. `audit_file` takes the audit log, "" the process's log.
+    """
+
+    keys: Literal["off", "required"] = "off"
+    admin_file: str = ""
+    admin_env: str = "TREADLE_ADMIN_KEY"
+    shared_prefixes: bool = False
+    exposed: bool = False
+    cache_s: Annotated[float, Field(gt=0, le=300)] = 10.0
+    stale_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
+    max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 2**10
+    audit_file: str = ""
+
+
 class AppSettings(Strict):
     """The arguments of the Serve application `deployments.app:build`."""
 
@@ -129,6 +151,7 @@ class AppSettings(Strict):
     router: RouterSettings = RouterSettings()
     store: StoreSettings = StoreSettings()
     seals: SealSettings = SealSettings()
+    access: AccessSettings = AccessSettings()
 
     @model_validator(mode="after")
     def names_are_unique(self) -> AppSettings:

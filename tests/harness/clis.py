@@ -86,7 +86,7 @@ def program(name: str) -> Path:
     """The CLI's program; the test is skipped where it is not installed."""
     found = KEPT / name / "node_modules" / ".bin" / name
     if not found.exists():
-        pytest.skip(f"no {name}: npm install --prefix {KEPT / name} {PACKAGES[name]}")
+        pytest.skip(f"no {name}: npm install --prefix {KEPT / name} {PACKAGES.get(name, name)}")
     return found
 
 
