@@ -64,6 +64,19 @@ class AliasSettings(Strict):
     profile: str = ""
 
 
+class AttachmentSettings(Strict):
+    """Files and pictures in requests. `fetch_urls`: what a URL leads to is fetched, from addresses
+    of the open internet alone; off, such a picture is refused and such a file reported.
+
+    `most_bytes` and `seconds` bound one file or one URL, `pages` what is read of a PDF.
+    """
+
+    fetch_urls: bool = False
+    most_bytes: Annotated[int, Field(ge=1024)] = 32 * 2**20
+    seconds: Annotated[float, Field(gt=0)] = 20.0
+    pages: Annotated[int, Field(ge=1)] = 100
+
+
 class IngressSettings(Strict):
     """The HTTP side. `keepalive_s`: a silent stream gets a keep-alive event after that long.
 
@@ -78,6 +91,7 @@ class IngressSettings(Strict):
     max_body_ratio: Annotated[float, Field(ge=1)] = 200.0
     cors_origins: tuple[str, ...] = ()
     open_calls: Annotated[int, Field(ge=0)] = 0
+    attachments: AttachmentSettings = AttachmentSettings()
     max_ongoing: Annotated[int, Field(ge=1)] = 2048
     drain_s: Annotated[float, Field(gt=0)] = 1800
 
