@@ -96,10 +96,12 @@ class Intake:
         api = APIS[name]
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
-            self.ingress.names.model(turn.model)
+            spec = self.ingress.names.model(turn.model).spec
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
             raise
+        if spec.dispatch and not turn.echo.get("dispatch"):
+            turn.echo["dispatch"] = spec.dispatch
         seal = self.ingress.replay.seals(asked.owner)
         ignored = unseen(turn)
         return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)

@@ -41,6 +41,8 @@ class ModelSettings(Strict):
     """One served model. `folder` may be `scripted:` (built on the fly, no model needed).
 
     `aliases` are other names of it; `profile` is a file of `clusters/profiles`, by its name.
+    `dispatch`: complete calls are announced to clients that do not say whether they want it; strict
+    clients fail on `events`, none on `comments`.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ModelSettings(Strict):
     display_name: str = ""
     context_window: Annotated[int | None, Field(ge=1)] = None
     max_output: Annotated[int | None, Field(ge=1)] = None
+    dispatch: Literal["", "events", "comments"] = ""
     parsers: Annotated[int, Field(ge=1, le=8)] = 1
     prompt: PromptSettingsModel = PromptSettingsModel()
     engine: EngineSettings = EngineSettings()

@@ -1,7 +1,7 @@
 """The dispatch side channel: a complete call is announced the instant it is complete.
 
-Opt-in (`x-treadle-dispatch: events|comments`), because strict clients fail on events they do not
-know. As `events`, an event of the API's own framing; as `comments`, an SSE comment with the same
+Opt-in (`x-treadle-dispatch: events|comments`, or the model's own setting, which `off` switches off
+again), because strict clients fail on events they do not know. As `events`, an event of the API's own framing; as `comments`, an SSE comment with the same
 JSON, which every client skips. A call is announced once, and never one that was cut; a span of
 reasoning likewise, when it ends. The payload is that of NVIDIA's post on agentic harnesses.
 """
@@ -47,8 +47,8 @@ def function(index: int, call_id: str, name: str, arguments: str) -> dict[str, A
 
 def announced(encoder: Speaker, turn: Turn) -> Encoder:
     """The encoder itself, or one that announces where the turn asked for it."""
-    asked = turn.echo.get("dispatch")
-    return Announcer(encoder, comments=asked == "comments") if asked else encoder
+    asked = turn.echo.get("dispatch") or "off"
+    return encoder if asked == "off" else Announcer(encoder, comments=asked == "comments")
 
 
 class Announcer:
