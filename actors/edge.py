@@ -17,6 +17,7 @@ from actors.cross_origin import CrossOrigin
 from actors.exchange import (
     REQUEST_ID,
     SSE_HEADERS,
+    TRUNCATED,
     Exchange,
     StreamExchange,
     WholeExchange,
@@ -140,6 +141,9 @@ class Edge:
         except BaseException:
             watch.cancel()
             raise
+
+        if exchange.dropped:
+            said[TRUNCATED] = str(exchange.dropped)
 
         def gone(_: object) -> None:
             self._ingress.leave(flight)  # nothing to leave once the turn has landed

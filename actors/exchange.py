@@ -25,6 +25,9 @@ FIRST = asyncio.FIRST_COMPLETED
 REQUEST_ID = "request-id"
 """The header by which a client can name its request to us; every response has it."""
 
+TRUNCATED = "x-treadle-truncated"
+"""How many messages were left out of the prompt, where the client allowed it."""
+
 SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
@@ -66,12 +69,14 @@ class Exchange:
     """What all kinds of answer share: the fold, the first event, the end.
 
     `landing` is awaited with the reply of a turn that came to its end, before the client is told;
-    so is `keeping`, what is being written of it, where the turn `keeps` anything.
+    so is `keeping`, what is being written of it, where the turn `keeps` anything. `dropped` of the
+    conversation's messages did not fit into the model's window.
     """
 
     def __init__(self) -> None:
         self.landing: Landing | None = None
         self.keeps = False
+        self.dropped = 0
         self.keeping: asyncio.Future[Any] | None = None
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[Event] = loop.create_future()

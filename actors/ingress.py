@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 
+from actors import fitting
 from actors.conductor import Conductor, Flight
 from actors.exchange import Exchange, StreamExchange
 from actors.keeper import Keeper
@@ -87,6 +88,9 @@ class Ingress:
         self._keeper.seen(turn, harness=harness, at=heard.at)
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
+            if fitting.asked(turn) and not model.admits(prepared.prompt):
+                prepared, exchange.dropped = await self._fitted(model, prepared, size, owner)
+                turn = prepared.turn
             prompt = prepared.prompt
             model.admit(prompt)
             asked = time.time()
@@ -117,6 +121,16 @@ class Ingress:
             model.release(taken)
             self._never_begun(heard, error)
             raise
+
+    async def _fitted(
+        self, model: ModelService, whole: Prepared, size: int, owner: str
+    ) -> tuple[Prepared, int]:
+        async def prepare(turn: Turn) -> Prepared:
+            return await self.prepared(model, turn, size=size, owner=owner)
+
+        fitted, dropped = await fitting.fitted(prepare, whole, model.context_window)
+        self._metrics.truncated(whole.turn.api, dropped)
+        return fitted, dropped
 
     def _remembering(self, model: ModelService, prepared: Prepared, exchange: Exchange) -> Remember:
         """What the turn generates is in the ledger before its client can go on from it."""

@@ -1,9 +1,10 @@
 """The dispatch side channel: a complete call is announced the instant it is complete.
 
 Opt-in (`x-treadle-dispatch: events|comments`, or the model's own setting, which `off` switches off
-again), because strict clients fail on events they do not know. As `events`, an event of the API's own framing; as `comments`, an SSE comment with the same
-JSON, which every client skips. A call is announced once, and never one that was cut; a span of
-reasoning likewise, when it ends. The payload is that of NVIDIA's post on agentic harnesses.
+again), because strict clients fail on events they do not know. As `events`, an event of the API's
+own framing; as `comments`, an SSE comment with the same JSON, which every client skips. A call is
+announced once, and never one that was cut; a span of reasoning likewise, when it ends. The payload
+is that of NVIDIA's post on agentic harnesses.
 """
 
 from __future__ import annotations
