@@ -9,6 +9,7 @@ client may go on from it at once.
 from __future__ import annotations
 
 import asyncio
+import typing
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -33,6 +34,13 @@ SSE_HEADERS = {
     "cache-control": "no-cache",
     "x-accel-buffering": "no",
 }
+
+
+class Silent(typing.Protocol):
+    """A response that may be silent for long."""
+
+    def keep_alive(self, now: float, every: float) -> None:
+        """Write an event that says nothing where nothing was written for `every` seconds."""
 
 
 async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:

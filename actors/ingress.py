@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from actors import fitting
 from actors.conductor import Conductor, Flight
-from actors.exchange import Exchange, StreamExchange
+from actors.exchange import Exchange, Silent
 from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_service import ModelService
@@ -59,7 +59,7 @@ class Ingress:
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
         self.names = names or ModelNames(models)
-        self._live: set[StreamExchange] = set()
+        self._live: set[Silent] = set()
 
     async def prepared(self, model: ModelService, turn: Turn, *, size: int, owner: str) -> Prepared:
         """The turn's prompt, however long: what is counted is what is generated from."""
@@ -172,7 +172,7 @@ class Ingress:
         return self._metrics.render()
 
     @contextlib.contextmanager
-    def kept_alive(self, exchange: StreamExchange) -> Iterator[None]:
+    def kept_alive(self, exchange: Silent) -> Iterator[None]:
         """While inside, keep-alives are written when the stream is silent."""
         self._live.add(exchange)
         try:

@@ -49,14 +49,19 @@ def function(index: int, call_id: str, name: str, arguments: str) -> dict[str, A
 def announced(encoder: Speaker, turn: Turn) -> Encoder:
     """The encoder itself, or one that announces where the turn asked for it."""
     asked = turn.echo.get("dispatch") or "off"
-    return encoder if asked == "off" else Announcer(encoder, comments=asked == "comments")
+    if asked == "off":
+        return encoder
+    return Announcer(encoder, comments=asked == "comments", choice=turn.echo.get("choice", 0))
 
 
 class Announcer:
-    """Wraps an encoder; adds the announcements and touches nothing else."""
+    """Wraps an encoder; adds the announcements and touches nothing else. `choice` is which of
+    several replies to one request this is.
+    """
 
-    def __init__(self, encoder: Speaker, *, comments: bool) -> None:
+    def __init__(self, encoder: Speaker, *, comments: bool, choice: int = 0) -> None:
         self._encoder = encoder
+        self._choice = choice
         self._comments = comments
         self._started: ToolCallStarted | None = None
         self._thought: list[str] = []
@@ -88,12 +93,12 @@ class Announcer:
             case ReasoningEnded():
                 text = "".join(self._thought)
                 self._thought.clear()
-                return self._say(REASONING, {"index": 0, "reasoning_content": text})
+                return self._say(REASONING, {"index": self._choice, "reasoning_content": text})
             case ToolCallStarted():
                 self._started = event
             case ToolCallReady(arguments=arguments) if self._started is not None:
                 call = self._encoder.called(self._started, arguments)
-                return self._say(CALL, {"choice_index": 0, "tool_call": call})
+                return self._say(CALL, {"choice_index": self._choice, "tool_call": call})
             case _:
                 pass
         return b""
