@@ -9,6 +9,7 @@ client may go on from it at once.
 from __future__ import annotations
 
 import asyncio
+import typing
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -25,11 +26,21 @@ FIRST = asyncio.FIRST_COMPLETED
 REQUEST_ID = "request-id"
 """The header by which a client can name its request to us; every response has it."""
 
+TRUNCATED = "x-treadle-truncated"
+"""How many messages were left out of the prompt, where the client allowed it."""
+
 SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
     "x-accel-buffering": "no",
 }
+
+
+class Silent(typing.Protocol):
+    """A response that may be silent for long."""
+
+    def keep_alive(self, now: float, every: float) -> None:
+        """Write an event that says nothing where nothing was written for `every` seconds."""
 
 
 async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
@@ -66,12 +77,14 @@ class Exchange:
     """What all kinds of answer share: the fold, the first event, the end.
 
     `landing` is awaited with the reply of a turn that came to its end, before the client is told;
-    so is `keeping`, what is being written of it, where the turn `keeps` anything.
+    so is `keeping`, what is being written of it, where the turn `keeps` anything. `dropped` of the
+    conversation's messages did not fit into the model's window.
     """
 
     def __init__(self) -> None:
         self.landing: Landing | None = None
         self.keeps = False
+        self.dropped = 0
         self.keeping: asyncio.Future[Any] | None = None
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[Event] = loop.create_future()

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.attachments.pdf import PdfLimits, PdfReader
+from actors.attachments.resolve import Attachments
 from actors.conductor import Flight
 from actors.decisions import OpenCalls
 from actors.exchange import Exchange
@@ -31,13 +33,17 @@ from turns.turn import Api, Turn
 HARNESS = 80
 """Characters of a user agent that are noted."""
 
+LARGE = 65_536
+"""Bytes that a file's text may have: rendering it is not for the event loop."""
+
 RESPONSES = Responses()
 
 
 class Read(Struct):
     """A request that was read: its turn, and what of the store it goes on from.
 
-    `size` is what there is to render, in bytes of JSON; `created` in Unix seconds.
+    `size` is what there is to render, in bytes of JSON; `created` in Unix seconds; `ignored` what
+    of it nobody acts on.
     """
 
     asked: Asked
@@ -47,6 +53,7 @@ class Read(Struct):
     earlier: Earlier
     size: int
     seal: Seal | None = None
+    ignored: Sequence[str] = ()
 
     def encoder(self) -> Encoder:
         """A new encoder of the turn; the model is called as the client called it."""
@@ -68,9 +75,14 @@ class Intake:
     """One per ingress."""
 
     def __init__(
-        self, ingress: Ingress, responses: ResponseStore, calls: OpenCalls | None = None
+        self,
+        ingress: Ingress,
+        responses: ResponseStore,
+        calls: OpenCalls | None = None,
+        attachments: Attachments | None = None,
     ) -> None:
         self.ingress = ingress
+        self._attachments = attachments or Attachments(PdfReader(PdfLimits()))
         self._calls = calls
         self.responses = responses
         self._keeping: set[asyncio.Task[None]] = set()
@@ -84,17 +96,27 @@ class Intake:
         api = APIS[name]
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
-            self.ingress.names.model(turn.model)
+            spec = self.ingress.names.model(turn.model).spec
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
             raise
+        if spec.dispatch and not turn.echo.get("dispatch"):
+            turn.echo["dispatch"] = spec.dispatch
         seal = self.ingress.replay.seals(asked.owner)
-        return Read(asked, api, turn, int(time.time()), earlier, size, seal)
+        ignored = unseen(turn)
+        return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)
 
     async def turn(
         self, decode: Decode, asked: Asked, turn_id: str, known: Known | None = None
     ) -> tuple[Turn, Earlier, int]:
         """A request as a turn, what it goes on from, and the bytes of both."""
+        turn, earlier, size = await self._whole(decode, asked, turn_id, known)
+        resolved = await self._attachments.resolved(turn)
+        return resolved, earlier, size if resolved is turn else size + LARGE
+
+    async def _whole(
+        self, decode: Decode, asked: Asked, turn_id: str, known: Known | None
+    ) -> tuple[Turn, Earlier, int]:
         body = asked.body
         turn = decode(body, asked.headers, turn_id=turn_id)
         if turn.api != "responses":
@@ -125,7 +147,7 @@ class Intake:
             owner=asked.owner,
             request=asked.id,
             harness=asked.headers.get("user-agent", "")[:HARNESS],
-            ignored=unseen(turn),
+            ignored=read.ignored,
         )
 
     def _landed(self, read: Read, reply: Reply) -> Awaitable[None]:
@@ -150,7 +172,7 @@ class Intake:
 
     def headers(self, read: Read) -> dict[str, str]:
         """What the response says beside its body."""
-        found = header(unseen(read.turn))
+        found = header(read.ignored)
         if read.turn.api == "responses":
             found["x-models-etag"] = self.ingress.names.etag()
         return found

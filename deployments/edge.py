@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from actors.attachments.fetch import Fetcher
+from actors.attachments.pdf import PdfLimits, PdfReader
+from actors.attachments.resolve import Attachments
 from actors.background import Background
 from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
@@ -23,7 +26,7 @@ from actors.sockets import Sockets
 from actors.token_pages import token_pages
 from deployments import profiles
 from deployments.seals import given
-from deployments.settings import AppSettings
+from deployments.settings import AppSettings, AttachmentSettings
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
@@ -38,7 +41,8 @@ class Outside:
     def __init__(self, settings: AppSettings, ingress: Ingress, store: Store) -> None:
         calls = OpenCalls(settings.ingress.open_calls)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
-        intake = Intake(ingress, responses, calls if calls.most else None)
+        attached = attachments(settings.ingress.attachments)
+        intake = Intake(ingress, responses, calls if calls.most else None, attached)
         self.decisions = Decisions(ingress, calls)
         self.background = Background(intake)
         routers = [
@@ -61,6 +65,13 @@ def replay(settings: AppSettings, store: Store, keeper: Keeper, made: str) -> Re
     """What brings replies back as they were generated; `made` is the cluster's own secret."""
     sealer = Sealer(given(settings.seals) or (made,), ttl=settings.seals.ttl_s)
     return Replay(Ledger(store, ttl=settings.store.ledger_ttl_s), keeper, sealer)
+
+
+def attachments(settings: AttachmentSettings) -> Attachments:
+    """What reads the files of requests, and follows their URLs where that is allowed."""
+    most, seconds = settings.most_bytes, settings.seconds
+    pdf = PdfReader(PdfLimits(size=most, pages=settings.pages, seconds=seconds))
+    return Attachments(pdf, Fetcher(most=most, seconds=seconds) if settings.fetch_urls else None)
 
 
 def limits(settings: AppSettings) -> Limits:

@@ -29,5 +29,6 @@ def model_spec(settings: ModelSettings) -> ModelSpec:
         context_window=settings.context_window,
         max_output=settings.max_output,
         profile=profiles.load(settings.profile),
+        dispatch=settings.dispatch,
         prompt=msgspec.convert(settings.prompt.model_dump(), PromptSettings),
     )

@@ -41,6 +41,8 @@ class ModelSettings(Strict):
     """One served model. `folder` may be `scripted:` (built on the fly, no model needed).
 
     `aliases` are other names of it; `profile` is a file of `clusters/profiles`, by its name.
+    `dispatch`: complete calls are announced to clients that do not say whether they want it; strict
+    clients fail on `events`, none on `comments`.
     """
 
     name: str
@@ -51,6 +53,7 @@ class ModelSettings(Strict):
     display_name: str = ""
     context_window: Annotated[int | None, Field(ge=1)] = None
     max_output: Annotated[int | None, Field(ge=1)] = None
+    dispatch: Literal["", "events", "comments"] = ""
     parsers: Annotated[int, Field(ge=1, le=8)] = 1
     prompt: PromptSettingsModel = PromptSettingsModel()
     engine: EngineSettings = EngineSettings()
@@ -62,6 +65,19 @@ class AliasSettings(Strict):
     name: str
     model: str
     profile: str = ""
+
+
+class AttachmentSettings(Strict):
+    """Files and pictures in requests. `fetch_urls`: what a URL leads to is fetched, from addresses
+    of the open internet alone; off, such a picture is refused and such a file reported.
+
+    `most_bytes` and `seconds` bound one file or one URL, `pages` what is read of a PDF.
+    """
+
+    fetch_urls: bool = False
+    most_bytes: Annotated[int, Field(ge=1024)] = 32 * 2**20
+    seconds: Annotated[float, Field(gt=0)] = 20.0
+    pages: Annotated[int, Field(ge=1)] = 100
 
 
 class IngressSettings(Strict):
@@ -78,6 +94,7 @@ class IngressSettings(Strict):
     max_body_ratio: Annotated[float, Field(ge=1)] = 200.0
     cors_origins: tuple[str, ...] = ()
     open_calls: Annotated[int, Field(ge=0)] = 0
+    attachments: AttachmentSettings = AttachmentSettings()
     max_ongoing: Annotated[int, Field(ge=1)] = 2048
     drain_s: Annotated[float, Field(gt=0)] = 1800
 

@@ -241,18 +241,23 @@ class _Writing:
                     parts.append(
                         {"type": "text", "text": self._by.header.expanded(name, self._tools)}
                     )
-                case Image():
-                    parts.append(self._image(f"{where}.content.{at}"))
+                case Image(url=url):
+                    parts.append(self._image(f"{where}.content.{at}", url))
                 case _:
                     pass
         if any(part["type"] == "image" for part in parts):
             return parts
         return "\n".join(part["text"] for part in parts)
 
-    def _image(self, where: str) -> Message:
+    def _image(self, where: str, url: str) -> Message:
         family = self._by.family
         if not family.sees_images:
             msg = f"{where}: {family.title} does not see images; remove the image"
+            raise InvalidRequestError(msg, param=where)
+        if url:
+            msg = (
+                f"{where}: images are not fetched from URLs here; send the image itself, in base64"
+            )
             raise InvalidRequestError(msg, param=where)
         return {"type": "image"}
 

@@ -14,7 +14,7 @@ import msgspec
 from turns.turn import Hints
 
 LONGEST = 256
-DISPATCH = ("events", "comments")
+DISPATCH = ("events", "comments", "off")
 # (session, parent) header pairs of harnesses that name a conversation by one header.
 PLAIN = (
     ("x-treadle-session", "x-treadle-parent-session"),
@@ -91,6 +91,8 @@ def hints(headers: Mapping[str, str], nvext: Any, ignored: list[str]) -> Hints:
 
 
 def dispatch(headers: Mapping[str, str]) -> str:
-    """`x-treadle-dispatch`: how complete calls are announced beside the stream, "" for not."""
+    """`x-treadle-dispatch`: how complete calls are announced beside the stream, "" where the
+    client does not say.
+    """
     asked = headers.get("x-treadle-dispatch", "").strip().lower()
     return asked if asked in DISPATCH else ""

@@ -62,6 +62,7 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
             "compact": items.compact,
             "generate": request.generate is not False,
             "background": bool(request.background),
+            "truncate": request.truncation == "auto",
             "conversation": _conversation(request.conversation),
             "response": echo(request),
         },

@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from protocols import bodies, images
+from protocols import bodies, documents, images
 from protocols.responses import compaction, wire
 from protocols.responses.declared import Declared
 from turns.blocks import (
     Block,
+    Document,
     Image,
     Message,
     Opaque,
@@ -157,7 +158,7 @@ class Items:
     def _result(
         self,
         call_id: str,
-        seen: list[Text | Image | ToolReference],
+        seen: list[Text | Image | Document | ToolReference],
         hidden: list[Block],
         *,
         is_error: bool = False,
@@ -219,7 +220,10 @@ def _part(raw: msgspec.Raw, where: str) -> list[Block]:
         return [Text(part.refusal)]
     if part.type in ("input_image", "computer_screenshot") and part.image_url:
         return [images.from_url(part.image_url)]
-    return [Opaque(part.type, bodies.value(raw, where))]
+    if part.type == "input_file" and part.file_url:
+        return [Document(url=part.file_url, title=part.filename or "")]
+    read = documents.of_file(part.file_data, part.filename or "") if part.file_data else []
+    return read or [Opaque(part.type, bodies.value(raw, where))]
 
 
 def _json(given: msgspec.Raw, where: str) -> str:
@@ -241,15 +245,15 @@ def _said(arguments: str) -> str:
 
 def _output_content(
     given: msgspec.Raw, where: str
-) -> tuple[list[Text | Image | ToolReference], list[Block]]:
+) -> tuple[list[Text | Image | Document | ToolReference], list[Block]]:
     """A tool's output: a string, a list of parts, or an object that is shown as its JSON."""
     if not bodies.given(given):
         return [], []
     listed = bodies.opening(given) in (b'"', b"[")
-    seen: list[Text | Image | ToolReference] = []
+    seen: list[Text | Image | Document | ToolReference] = []
     hidden: list[Block] = []
     for block in content(given, where) if listed else _object(given, where):
-        if isinstance(block, Text | Image | ToolReference):
+        if isinstance(block, Text | Image | Document | ToolReference):
             seen.append(block)
         elif isinstance(block, Opaque) and "stdout" in (block.value or {}):
             seen.append(Text(_shell_output(block.value)))

@@ -57,6 +57,9 @@ class WirePart(Struct):
     text: str | None = None
     refusal: str | None = None
     image_url: str | None = None
+    file_data: str | None = None
+    file_url: str | None = None
+    filename: str | None = None
 
 
 class WireReasoning(Struct):
