@@ -17,7 +17,7 @@ from actors.conductor import Flight
 from actors.stream import Send, Writer
 from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
-from turns.events import Event, TurnFailed
+from turns.events import Event, TurnFailed, TurnStarted
 from turns.reply import Fold, Reply
 
 Landing = Callable[[Reply], Awaitable[None]]
@@ -71,6 +71,15 @@ def failure(event: TurnFailed, retry_after: int) -> TreadleError:
     error = EngineError(event.message)
     error.kind = event.kind
     return error
+
+
+def failed_at_once(events: list[Event]) -> TurnFailed | None:
+    """The failure of a turn that died before it said anything; None where it did not."""
+    match events:
+        case [TurnFailed() as failed] | [TurnStarted(), TurnFailed() as failed]:
+            return failed
+        case _:
+            return None
 
 
 class Exchange:
@@ -190,11 +199,9 @@ class StreamExchange(Exchange):
         """Stream to the end. Waits `patience` seconds for a first event before it says 200."""
         early_end: list[asyncio.Future[Any]] = [self.first, self.ended]
         await asyncio.wait(early_end, timeout=patience, return_when=FIRST)
-        if self.first.done():
-            first = self.first.result()
-            if isinstance(first, TurnFailed):
-                await refuse(send, protocol, failure(first, flight.retry_after), headers)
-                return
+        if (failed := failed_at_once(self._early)) is not None:
+            await refuse(send, protocol, failure(failed, flight.retry_after), headers)
+            return
         await start(send, 200, {**SSE_HEADERS, **headers})
         writer = Writer(send)
         if not self._early:
