@@ -21,6 +21,7 @@ from actors.ingress import Ingress
 from actors.reception import Asked
 from actors.response_store import Earlier, ResponseStore
 from actors.unseen import header, unseen
+from prompts.prompter import PromptSettings
 from protocols.protocol import Encoder, Protocol
 from protocols.registry import APIS
 from protocols.responses import stored
@@ -66,6 +67,13 @@ class Read(Struct):
         return RESPONSES.kept(turn, reply, created=self.created, model=turn.model, seal=self.seal)
 
 
+def told(turn: Turn, settings: PromptSettings) -> Turn:
+    """The turn, hiding reasoning from a client that did not ask for it where that is set."""
+    if settings.unasked_thinking or turn.api != "messages" or turn.thinking.mode != "default":
+        return turn
+    return replace(turn, thinking=replace(turn.thinking, hidden=True))
+
+
 Decode = Callable[..., Turn]
 Known = Mapping[str, Earlier]
 """What a connection remembers of its own responses, by id."""
@@ -97,6 +105,7 @@ class Intake:
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
             spec = self.ingress.names.model(turn.model).spec
+            turn = told(turn, spec.prompt)
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
             raise

@@ -10,6 +10,7 @@ from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
 from actors.decisions import Decisions, OpenCalls
 from actors.edge import Edge
+from actors.idling import Idling
 from actors.ingress import Ingress
 from actors.intake import Intake
 from actors.keeper import Keeper
@@ -64,7 +65,8 @@ class Outside:
 def replay(settings: AppSettings, store: Store, keeper: Keeper, made: str) -> Replay:
     """What brings replies back as they were generated; `made` is the cluster's own secret."""
     sealer = Sealer(given(settings.seals) or (made,), ttl=settings.seals.ttl_s)
-    return Replay(Ledger(store, ttl=settings.store.ledger_ttl_s), keeper, sealer)
+    ttl = settings.store.ledger_ttl_s
+    return Replay(Ledger(store, ttl=ttl), keeper, sealer, idling=Idling(store, ttl=ttl))
 
 
 def attachments(settings: AttachmentSettings) -> Attachments:

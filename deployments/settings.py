@@ -31,10 +31,18 @@ class EngineSettings(Strict):
 
 
 class PromptSettingsModel(Strict):
-    """What may be done to a prompt before it is tokenised."""
+    """What may be done to a prompt before it is tokenised; see `prompts.prompter.PromptSettings`.
+
+    `efforts` are merged into the budgets that stand there.
+    """
 
     strip_billing_header: bool = True
     hoist_system: bool = True
+    keep_thinking_turns: Annotated[int | None, Field(ge=0)] = None
+    forget_after_idle_s: Annotated[float | None, Field(gt=0)] = None
+    request_templates: bool = False
+    unasked_thinking: bool = True
+    efforts: dict[str, Annotated[int, Field(ge=1)] | None] = {}
 
 
 class ModelSettings(Strict):

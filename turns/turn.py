@@ -40,13 +40,15 @@ class ToolChoice(Struct, frozen=True):
 class Thinking(Struct, frozen=True):
     """The neutral thinking control of all APIs. `default` leaves the choice to the family.
 
-    `budget` is in tokens. `show` says whether the client asked to see the reasoning.
+    `budget` is in tokens. `show` says whether the client asked to see the reasoning; `hidden` that
+    it shall not even learn of it.
     """
 
     mode: Literal["default", "on", "off"] = "default"
     effort: str = ""
     budget: int | None = None
     show: bool = True
+    hidden: bool = False
 
 
 class Sampling(Struct, frozen=True):

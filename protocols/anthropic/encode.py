@@ -61,6 +61,7 @@ class MessagesEncoder:
         self._turn = turn
         self._model = model
         self._show = turn.thinking.show
+        self._hidden = turn.thinking.hidden
         self._index = -1
         self._open = False
         self._delta = b""
@@ -130,6 +131,8 @@ class MessagesEncoder:
         return self._start(NEW_TEXT, TEXT) + self._delta + sse.quote(text) + CLOSE
 
     def _thinking(self, text: str) -> bytes:
+        if self._hidden:
+            return b""
         start = b"" if self._open else self._start(NEW_THINKING, THINKING)
         self._thought.append(text)
         if not self._show:
@@ -145,6 +148,8 @@ class MessagesEncoder:
         return self._stop() if self._open else b""
 
     def _reasoning_ended(self) -> bytes:
+        if self._hidden:
+            return b""
         signature = sse.quote(self._sealed("".join(self._thought), self._spans))
         self._thought.clear()
         self._spans += 1
@@ -215,6 +220,8 @@ class MessagesEncoder:
         match block:
             case Text(text=text):
                 return {"type": "text", "text": text} if text.strip() else None
+            case Reasoning() if self._hidden:
+                return None
             case Reasoning(text=text):
                 shown = text if self._show else ""
                 signature = self._sealed(text, nth)

@@ -40,7 +40,7 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         stream=bool(request.stream),
         session=session or (request.prompt_cache_key or "")[: heads.LONGEST],
         parent_session=parent,
-        template_kwargs=request.chat_template_kwargs or {},
+        template_kwargs=_template_kwargs(request),
         echo={
             "ignored": ignored,
             "dispatch": heads.dispatch(headers),
@@ -116,6 +116,12 @@ def _sampling(request: wire.Request) -> Sampling:
         repetition_penalty=request.repetition_penalty,
         stop=tuple(word for word in stop if word),
     )
+
+
+def _template_kwargs(request: wire.Request) -> dict[str, Any]:
+    """What the chat template is given; a template of the client's own stands among it."""
+    own = {"chat_template": request.chat_template} if request.chat_template else {}
+    return {**(request.chat_template_kwargs or {}), **own}
 
 
 def _thinking(request: wire.Request) -> Thinking:

@@ -152,6 +152,7 @@ class Request(Struct):
     enable_thinking: bool | None = None
     thinking_budget: Count | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    chat_template: str | None = None
     prompt_cache_key: str | None = None
     nvext: Any = None
     store: Any = None
