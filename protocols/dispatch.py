@@ -9,10 +9,10 @@ reasoning likewise, when it ends. The payload is that of NVIDIA's post on agenti
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
-from protocols import sse
+from protocols import sse, tool_servers
 from protocols.protocol import Encoder
 from turns.events import (
     Event,
@@ -48,14 +48,27 @@ def function(index: int, call_id: str, name: str, arguments: str) -> dict[str, A
 def announced(encoder: Speaker, turn: Turn) -> Encoder:
     """The encoder itself, or one that announces where the turn asked for it."""
     asked = turn.echo.get("dispatch")
-    return Announcer(encoder, comments=asked == "comments") if asked else encoder
+    if not asked:
+        return encoder
+    return Announcer(encoder, comments=asked == "comments", served=tool_servers.served(turn))
+
+
+def interim(speaker: Speaker, turn: Turn, name: str, fields: dict[str, Any]) -> bytes:
+    """The synopsis of a tool that we run for the client, where the turn asked to be told."""
+    asked = turn.echo.get("synopses")
+    if asked == "comments":
+        return sse.comment(name.encode() + b" " + sse.dumps(fields))
+    return speaker.aside(name, fields) if asked else b""
 
 
 class Announcer:
     """Wraps an encoder; adds the announcements and touches nothing else."""
 
-    def __init__(self, encoder: Speaker, *, comments: bool) -> None:
+    def __init__(
+        self, encoder: Speaker, *, comments: bool, served: Container[str] = frozenset()
+    ) -> None:
         self._encoder = encoder
+        self._served = served
         self._comments = comments
         self._started: ToolCallStarted | None = None
         self._thought: list[str] = []
@@ -88,8 +101,8 @@ class Announcer:
                 text = "".join(self._thought)
                 self._thought.clear()
                 return self._say(REASONING, {"index": 0, "reasoning_content": text})
-            case ToolCallStarted():
-                self._started = event
+            case ToolCallStarted(name=name):
+                self._started = None if name in self._served else event
             case ToolCallReady(arguments=arguments) if self._started is not None:
                 call = self._encoder.called(self._started, arguments)
                 return self._say(CALL, {"choice_index": 0, "tool_call": call})
