@@ -20,6 +20,7 @@ from actors.exchange import Exchange
 from actors.ingress import Ingress
 from actors.reception import Asked
 from actors.response_store import Earlier, ResponseStore
+from actors.server_tools.serving import ServerTools, ours
 from actors.unseen import header, unseen
 from prompts.prompter import PromptSettings
 from protocols.protocol import Encoder, Protocol
@@ -88,10 +89,12 @@ class Intake:
         responses: ResponseStore,
         calls: OpenCalls | None = None,
         attachments: Attachments | None = None,
+        tools: ServerTools | None = None,
     ) -> None:
         self.ingress = ingress
         self._attachments = attachments or Attachments(PdfReader(PdfLimits()))
         self._calls = calls
+        self._tools = tools
         self.responses = responses
         self._keeping: set[asyncio.Task[None]] = set()
 
@@ -129,7 +132,7 @@ class Intake:
         body = asked.body
         turn = decode(body, asked.headers, turn_id=turn_id)
         if turn.api != "responses":
-            return turn, Earlier(), len(body)
+            return await self._equipped(turn, asked), Earlier(), len(body)
         earlier = (known or {}).get(turn.previous)
         if earlier is None:
             earlier = await self.responses.earlier(turn, asked.owner)
@@ -138,21 +141,43 @@ class Intake:
             turn = decode(body, asked.headers, turn_id=turn_id)
             if not turn.model:
                 turn = replace(turn, model=earlier.model)
-        return turn, earlier, len(body)
+        return await self._equipped(turn, asked), earlier, len(body)
+
+    async def _equipped(self, turn: Turn, asked: Asked) -> Turn:
+        """The turn with its servers' tools, or without its servers where none may be named."""
+        if not turn.servers:
+            return turn
+        if self._tools is not None:
+            return await self._tools.equipped(turn, asked.headers)
+        ignored = [*turn.echo.get("ignored", ()), *(f"{one.where}:mcp" for one in turn.servers)]
+        return replace(turn, servers=(), echo={**turn.echo, "ignored": ignored})
 
     async def begin(self, read: Read, exchange: Exchange) -> Flight:
         """Put the turn in the air; its events come to `exchange`. Raises TreadleError."""
         turn, asked = read.turn, read.asked
         if turn.store:
             exchange.landing = lambda reply: self._landed(read, reply)
+        if self._tools is not None and ours(turn):
+            return self._tools.begin(
+                turn,
+                exchange,
+                lambda step, sink, size: self._begun(read, step, sink, size),
+                asked=asked,
+                size=read.size,
+            )
         if (calls := self._calls) is not None and turn.tools:
             exchange.ended.add_done_callback(
                 lambda _: calls.note(asked.owner, turn, exchange.fold.reply(), read.size)
             )
+        return await self._begun(read, turn, exchange, read.size)
+
+    async def _begun(self, read: Read, turn: Turn, exchange: Exchange, size: int) -> Flight:
+        """One turn in the air: the read one, or a step of it."""
+        asked = read.asked
         return await self.ingress.begin(
             turn,
             exchange,
-            size=read.size,
+            size=size,
             owner=asked.owner,
             request=asked.id,
             harness=asked.headers.get("user-agent", "")[:HARNESS],

@@ -19,10 +19,13 @@ from actors.model_pages import model_pages
 from actors.model_service import ModelService
 from actors.pages import pages
 from actors.prefix_pages import prefix_pages
+from actors.purses import Purses
 from actors.reception import Limits
 from actors.replay import Replay
 from actors.response_pages import response_pages
 from actors.response_store import ResponseStore
+from actors.server_tools.allowed import AllowedServer
+from actors.server_tools.serving import ServerToolLimits, ServerTools
 from actors.sockets import Sockets
 from actors.token_pages import token_pages
 from deployments import profiles
@@ -36,15 +39,18 @@ from sessions.store import Store
 
 class Outside:
     """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it,
-    `decisions` what its streaming tools may ask.
+    `decisions` and `purses` what its streaming tools may ask.
     """
 
     def __init__(self, settings: AppSettings, ingress: Ingress, store: Store) -> None:
         calls = OpenCalls(settings.ingress.open_calls)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
         attached = attachments(settings.ingress.attachments)
-        intake = Intake(ingress, responses, calls if calls.most else None, attached)
+        noted = calls if calls.most else None
+        tools = server_tools(settings, ingress, noted)
+        intake = Intake(ingress, responses, noted, attached, tools)
         self.decisions = Decisions(ingress, calls)
+        self.purses = Purses(ingress, calls)
         self.background = Background(intake)
         routers = [
             model_pages(ingress),
@@ -60,6 +66,18 @@ class Outside:
             sockets=Sockets(intake),
             origins=CrossOrigin(settings.ingress.cors_origins),
         )
+
+
+def server_tools(
+    settings: AppSettings, ingress: Ingress, calls: OpenCalls | None
+) -> ServerTools | None:
+    """What runs tools for clients, where any server of them is allowed."""
+    chosen = settings.tool_servers
+    if not chosen.allow:
+        return None
+    allowed = [AllowedServer(one.url, one.connect, one.own) for one in chosen.allow]
+    bounds = ServerToolLimits(chosen.steps, chosen.call_s, chosen.list_s)
+    return ServerTools(ingress, allowed, bounds, calls)
 
 
 def replay(settings: AppSettings, store: Store, keeper: Keeper, made: str) -> Replay:

@@ -29,6 +29,7 @@ from sessions.guarded_store import GuardedStore
 from sessions.memory_store import MemoryStore
 from sessions.redis_store import RedisStore
 from sessions.store import Store
+from toolruns.budget import Purse
 
 
 class IngressDeployment:
@@ -89,6 +90,10 @@ class IngressDeployment:
         """A decision round for a tool call that a model made through this ingress."""
         decision = await self._outside.decisions.decide(call_id, owner, text, schema)
         return decision.text
+
+    async def purse(self, call_id: str, owner: str) -> Purse | None:
+        """What the session has left that made a tool call through this ingress."""
+        return self._outside.purses.find(call_id, owner)
 
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""

@@ -107,6 +107,29 @@ class IngressSettings(Strict):
     drain_s: Annotated[float, Field(gt=0)] = 1800
 
 
+class AllowedServerSettings(Strict):
+    """A server of tools that requests may name by its `url`; `connect` is where it really is, if
+    elsewhere. One that is `own` is this cluster's gateway, and is shown the client's own key.
+    """
+
+    url: Annotated[str, Field(pattern=r"^https?://")]
+    connect: Annotated[str, Field(pattern=r"^(https?://.*)?$")] = ""
+    own: bool = False
+
+
+class ToolServersSettings(Strict):
+    """Servers of tools that are called for clients, inside a turn (`type: mcp`, `mcp_servers`).
+
+    None but those of `allow` are spoken to. `steps`: how often the model may call in one turn;
+    `call_s` and `list_s`: seconds that a call, and a list of tools, may take.
+    """
+
+    allow: tuple[AllowedServerSettings, ...] = ()
+    steps: Annotated[int, Field(ge=1, le=100)] = 10
+    call_s: Annotated[float, Field(gt=0)] = 120.0
+    list_s: Annotated[float, Field(gt=0)] = 10.0
+
+
 class RouterSettings(Strict):
     """How replicas are chosen; see `router.router.Settings`. `queue_limit` 0 refuses at once."""
 
@@ -173,6 +196,7 @@ class AppSettings(Strict):
     aliases: tuple[AliasSettings, ...] = ()
     parser: Literal["actor", "inline"] = "actor"
     ingress: IngressSettings = IngressSettings()
+    tool_servers: ToolServersSettings = ToolServersSettings()
     router: RouterSettings = RouterSettings()
     store: StoreSettings = StoreSettings()
     seals: SealSettings = SealSettings()

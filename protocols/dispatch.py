@@ -10,10 +10,10 @@ is that of NVIDIA's post on agentic harnesses.
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
-from protocols import sse
+from protocols import sse, tool_servers
 from protocols.protocol import Encoder
 from turns.events import (
     Event,
@@ -51,7 +51,20 @@ def announced(encoder: Speaker, turn: Turn) -> Encoder:
     asked = turn.echo.get("dispatch") or "off"
     if asked == "off":
         return encoder
-    return Announcer(encoder, comments=asked == "comments", choice=turn.echo.get("choice", 0))
+    return Announcer(
+        encoder,
+        comments=asked == "comments",
+        choice=turn.echo.get("choice", 0),
+        served=tool_servers.served(turn),
+    )
+
+
+def interim(speaker: Speaker, turn: Turn, name: str, fields: dict[str, Any]) -> bytes:
+    """The synopsis of a tool that we run for the client, where the turn asked to be told."""
+    asked = turn.echo.get("synopses") or "off"
+    if asked == "comments":
+        return sse.comment(name.encode() + b" " + sse.dumps(fields))
+    return b"" if asked == "off" else speaker.aside(name, fields)
 
 
 class Announcer:
@@ -59,9 +72,17 @@ class Announcer:
     several replies to one request this is.
     """
 
-    def __init__(self, encoder: Speaker, *, comments: bool, choice: int = 0) -> None:
+    def __init__(
+        self,
+        encoder: Speaker,
+        *,
+        comments: bool,
+        choice: int = 0,
+        served: Container[str] = frozenset(),
+    ) -> None:
         self._encoder = encoder
         self._choice = choice
+        self._served = served
         self._comments = comments
         self._started: ToolCallStarted | None = None
         self._thought: list[str] = []
@@ -94,8 +115,8 @@ class Announcer:
                 text = "".join(self._thought)
                 self._thought.clear()
                 return self._say(REASONING, {"index": self._choice, "reasoning_content": text})
-            case ToolCallStarted():
-                self._started = event
+            case ToolCallStarted(name=name):
+                self._started = None if name in self._served else event
             case ToolCallReady(arguments=arguments) if self._started is not None:
                 call = self._encoder.called(self._started, arguments)
                 return self._say(CALL, {"choice_index": self._choice, "tool_call": call})

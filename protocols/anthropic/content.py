@@ -12,6 +12,7 @@ import msgspec
 
 from protocols import bodies, documents
 from protocols.anthropic import wire
+from protocols.tool_servers import flat_name
 from turns.blocks import (
     Block,
     Document,
@@ -97,7 +98,10 @@ def _call(found: Found) -> list[Block]:
     if bodies.given(part.input):
         bodies.value(part.input, f"{found.where}.input")  # well-formed, or a fault here
         arguments = bodies.text_of(part.input)
-    return [ToolCall(part.id or "", part.name, arguments)]
+    name = part.name
+    if part.type == "mcp_tool_use" and part.server_name:
+        name = flat_name(part.server_name, name)
+    return [ToolCall(part.id or "", name, arguments)]
 
 
 def _result(found: Found) -> list[Block]:

@@ -22,15 +22,18 @@ from turns.events import (
     TextDelta,
     TextEnded,
     ToolArgumentsDelta,
+    ToolCallAnswered,
     ToolCallCut,
+    ToolCallProgressed,
     ToolCallReady,
     ToolCallStarted,
+    ToolsListed,
     TurnEnded,
     TurnFailed,
     TurnStarted,
     Usage,
 )
-from turns.reply import CutCall, Reply
+from turns.reply import CutCall, Reply, ToolAnswer, ToolListing
 from turns.turn import Turn
 
 REASONS: dict[Outcome, str] = {
@@ -39,6 +42,7 @@ REASONS: dict[Outcome, str] = {
     "length": "length",
     "stop_sequence": "stop",
     "cancelled": "length",  # the reply is not whole
+    "paused": "stop",
 }
 GAP = "\n\n"
 """Between two blocks of one kind, whose own edge whitespace was the template's."""
@@ -129,6 +133,8 @@ class ChatEncoder:
                 return b""
             case TurnStarted():
                 return self._open + b'{"role":"assistant","content":null}' + CLOSE
+            case ToolsListed() | ToolCallProgressed() | ToolCallAnswered():
+                return b""  # no request of this API names servers of tools
             case TurnEnded():
                 return self._ended(event)
             case TurnFailed():
@@ -201,6 +207,8 @@ class ChatEncoder:
                     calls.append(block)
                 case CutCall(call=call):
                     calls.append(call)
+                case ToolAnswer() | ToolListing():
+                    pass
                 case _:
                     assert_never(block)
         message: dict[str, Any] = {
