@@ -133,6 +133,8 @@ class ModelService:
             raise OverloadedError(BUSY, retry_after=answer.retry_after)
         if answer is not None and answer.replica not in usable:
             self._router.release(self.spec.name, answer)
+            if answer.replica not in cards:  # it reports still, but Serve has let it go
+                self._router.left(self.spec.name, [answer.replica])
             answer = None
         if answer is None:
             key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id

@@ -201,7 +201,7 @@ class Server:
         for model, alive in self.replicas.items():
             self._show(model)
             for one in alive.values():  # as their reporters do; a test need not wait for them
-                await RouterReports(Near(self.router)).report(one.inner.card, one.inner.stats())
+                await RouterReports(Near(self.router)).report(one.inner.card, one.inner.stats(), -1)
 
     async def stop(self) -> None:
         await self.outside.background.stop()
