@@ -314,7 +314,7 @@ def _output_content(
 
 def _error_content(
     given: msgspec.Raw, where: str
-) -> tuple[list[Text | Image | ToolReference], list[Block]]:
+) -> tuple[list[Text | Image | Document | ToolReference], list[Block]]:
     """What a failed call said, as the model read it."""
     value = bodies.value(given, where)
     match value:
