@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -46,7 +46,7 @@ class RouterCalls:
         self._present = handle.present
         # A method taken from a handle is a handle of its own: once, not per call.
         self._choose, self._admitted, self._gone = handle.choose, handle.admitted, handle.gone
-        self._settle_all, self._left = handle.settle, handle.left
+        self._settle_all, self._left, self._came = handle.settle, handle.left, handle.came
         self._settled: list[Settlement] = []
         self._flush: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -75,11 +75,20 @@ class RouterCalls:
             loop = asyncio.get_running_loop()
             self._flush = loop.call_later(SETTLE_EVERY, self._send)
 
-    async def present_forever(self) -> None:
-        """Tell the router again and again that this ingress lives."""
+    async def present_forever(self, heard: Callable[[dict[str, int]], None] | None = None) -> None:
+        """Tell the router again and again that this ingress lives; `heard` gets its figures."""
         while True:
-            await _quiet(apart(self._present, self._ingress))
+            await _quiet(self._be_present(heard))
             await asyncio.sleep(PRESENT_EVERY)
+
+    async def _be_present(self, heard: Callable[[dict[str, int]], None] | None) -> None:
+        figures = await apart(self._present, self._ingress)
+        if heard is not None:
+            heard(figures)
+
+    def came(self, model: str, replicas: Sequence[str]) -> None:
+        """Tell the router which replicas Serve knows now."""
+        self._spawn(apart(self._came, model, list(replicas)))
 
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""
@@ -121,8 +130,22 @@ class RouterReports:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
 
-    async def report(self, card: ReplicaCard, stats: EngineStats) -> None:
-        await self._handle.report.remote(encode(card), encode(stats))
+    async def report(self, card: ReplicaCard, stats: EngineStats, told: int) -> bool:
+        return bool(await self._handle.report.remote(encode(card), encode(stats), told))
 
-    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None:
-        await self._handle.kv.remote(model, replica, encode(list(events)))
+    async def kv(self, model: str, replica: str, number: int, events: Sequence[KvEvent]) -> bool:
+        return bool(await self._handle.kv.remote(model, replica, number, encode(list(events))))
+
+    async def restock(
+        self,
+        model: str,
+        replica: str,
+        number: int,
+        holdings: Mapping[int, int],
+        *,
+        first: bool,
+        last: bool,
+    ) -> bool:
+        part = encode(holdings)
+        call = self._handle.restock.remote(model, replica, number, part, first=first, last=last)
+        return bool(await call)

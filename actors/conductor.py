@@ -8,8 +8,8 @@ on in one pass, without waking a task per turn.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -59,6 +59,14 @@ class Watch(Protocol):
         ...
 
 
+class Unwatched:
+    """Watches nothing: the turns that a carried turn is made of have watches of their own."""
+
+    def began(self, cached: int) -> None: ...
+    def generated(self, ids: Sequence[int]) -> None: ...
+    def landed(self) -> None: ...
+
+
 class LeaseCall(Protocol):
     """Opens a turn on a replica; awaiting gives its LeaseEnd, cancelling aborts the turn."""
 
@@ -106,6 +114,16 @@ class Conductor:
         flight = Flight(job.turn, replicas, sink, watch)
         self._flights[job.turn] = flight
         flight.task = asyncio.ensure_future(self._hold(flight, call, data))
+        return flight
+
+    def carry(self, turn: str, sink: Sink, work: Coroutine[Any, Any, None]) -> Flight:
+        """Hold a turn that is made of other turns: `work` brings it to its end, and ends with it
+        when its client leaves.
+        """
+        flight = Flight(turn, (), sink, Unwatched())
+        self._flights[turn] = flight
+        flight.task = asyncio.ensure_future(work)
+        flight.task.add_done_callback(lambda _: self._land(flight))
         return flight
 
     def deliver(self, batches: Iterable[EventBatch], lane: str) -> None:

@@ -8,8 +8,10 @@ client's next turn goes on from the same prefix as if nobody had asked.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -20,7 +22,7 @@ from actors.ingress import Ingress
 from protocols import ids
 from turns.blocks import Message, Reasoning, Text, ToolCall, ToolResult
 from turns.errors import InvalidRequestError
-from turns.events import Event
+from turns.events import Event, Usage
 from turns.reply import Reply
 from turns.turn import OutputFormat, Sampling, Thinking, ToolChoice, Turn
 
@@ -38,19 +40,26 @@ class Decision(Struct, frozen=True):
 
 
 class OpenCall(Struct, frozen=True):
-    """A turn that made tool calls: who asked it, what was said. `size` is as in `Ingress.begin`."""
+    """A turn that made tool calls: who asked it, what was said, when (monotonic seconds). `size` is
+    as in `Ingress.begin`; `made` counts the calls of the session up to these.
+    """
 
     owner: str
     turn: Turn
     blocks: tuple[Text | Reasoning | ToolCall, ...]
     size: int
+    usage: Usage = Usage()
+    at: float = 0.0
+    made: int = 0
 
 
 class OpenCalls:
     """The latest calls that this ingress's models made, by the id that the client was told."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
         self.most = most
+        self.clock = clock
+        self._sessions: OrderedDict[tuple[str, str], int] = OrderedDict()
         self._calls: OrderedDict[str, OpenCall] = OrderedDict()
 
     def note(self, owner: str, turn: Turn, reply: Reply, size: int) -> None:
@@ -64,13 +73,32 @@ class OpenCalls:
                 blocks.append(replace(block, id=names[-1]))
             elif isinstance(block, Text | Reasoning):
                 blocks.append(block)
-        if not owner or not self.most:
+        if not owner or not self.most or not names:
             return
-        call = OpenCall(owner, turn, tuple(blocks), size)
+        made = self._counted(owner, turn.session, len(names))
+        call = OpenCall(owner, turn, tuple(blocks), size, reply.usage, self.clock(), made)
         for name in names:
             self._calls[name] = call
         while len(self._calls) > self.most:
             self._calls.popitem(last=False)
+
+    def further(self, call: OpenCall) -> float:
+        """Calls that the session is expected to make behind this one: as many as sessions do on
+        average, and at least one more while it lives. None can be expected of no session.
+        """
+        if not call.turn.session:
+            return 0.0
+        mean = sum(self._sessions.values()) / len(self._sessions)
+        return max(1.0, mean - call.made)
+
+    def _counted(self, owner: str, session: str, calls: int) -> int:
+        if not session:
+            return 0
+        made = self._sessions.pop((owner, session), 0) + calls
+        self._sessions[owner, session] = made
+        while len(self._sessions) > self.most:
+            self._sessions.popitem(last=False)
+        return made
 
     def find(self, call_id: str, owner: str) -> OpenCall:
         """Raises InvalidRequestError, the same for a call of another owner and for none."""

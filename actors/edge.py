@@ -12,11 +12,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from actors.background import Background
+from actors.choices import Choices
 from actors.conductor import Flight
 from actors.cross_origin import CrossOrigin
 from actors.exchange import (
     REQUEST_ID,
     SSE_HEADERS,
+    TRUNCATED,
     Exchange,
     StreamExchange,
     WholeExchange,
@@ -112,6 +114,8 @@ class Edge:
             said |= self._intake.headers(read)
             if read.turn.echo.get("background"):
                 await self._in_background(read, said, send)
+            elif read.turn.echo.get("choices", 1) > 1:
+                await self._choices(read, said, receive, send)
             else:
                 await self._answer(read, said, receive, send)
         except ClientGoneError:
@@ -141,6 +145,9 @@ class Edge:
             watch.cancel()
             raise
 
+        if exchange.dropped:
+            said[TRUNCATED] = str(exchange.dropped)
+
         def gone(_: object) -> None:
             self._ingress.leave(flight)  # nothing to leave once the turn has landed
             exchange.end()
@@ -156,6 +163,27 @@ class Edge:
         finally:
             watch.cancel()
             self._ingress.leave(flight)
+
+    async def _choices(self, read: Read, said: Headers, receive: Receive, send: Send) -> None:
+        """Several turns, one response."""
+        choices = Choices(read)
+        answering = asyncio.ensure_future(self._chosen(choices, said, send))
+        watch = asyncio.ensure_future(until_gone(receive))
+        try:
+            await asyncio.wait([answering, watch], return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                raise ClientGoneError
+            answering.result()
+        finally:
+            answering.cancel()
+            watch.cancel()
+            for flight in choices.flights:
+                self._ingress.leave(flight)
+
+    async def _chosen(self, choices: Choices, said: Headers, send: Send) -> None:
+        await choices.begin(self._intake)
+        with self._ingress.kept_alive(choices):
+            await choices.run(send, said, patience=self._ingress.keepalive_s)
 
     async def _begin(self, read: Read, exchange: Exchange, watch: asyncio.Future[None]) -> Flight:
         """Begin the turn while its client waits. Raises ClientGoneError, and TreadleError."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import msgspec
 
-from actors.engines.engine import Engine, EngineInfo, EngineStats, KvEvent
+from actors.engines.engine import Engine, EngineInfo, EngineStats
+from actors.kv_telling import KvReporter, KvTelling
 from actors.lane_pools import LanePool
 from actors.lanes import FrameLane
 from actors.messages import LeaseEnd, Opening, ReplicaCard, encode
@@ -25,18 +25,16 @@ from turns.frames import Frame, Job
 
 log = logging.getLogger(__name__)
 LOST = "what parsed this turn died in the middle of it; send the turn again"
-KV_EVERY = 0.1
-"""Seconds for which KV events are collected into one call to the router."""
 
 decode_job = msgspec.msgpack.Decoder(Job).decode
 
 
-class Reporter(Protocol):
-    """Tells the router what this replica is and how loaded it is."""
+class Reporter(KvReporter, Protocol):
+    """Tells the router what this replica is, how loaded it is, and what its cache holds."""
 
-    async def report(self, card: ReplicaCard, stats: EngineStats) -> None: ...
-
-    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None: ...
+    async def report(self, card: ReplicaCard, stats: EngineStats, told: int) -> bool:
+        """`told` is the number of the last batch of KV events; False asks for a snapshot."""
+        ...
 
 
 class Lease:
@@ -69,15 +67,14 @@ class EngineReplica:
         self._reporter = reporter
         self._report_every = report_every
         self._leases: dict[str, Lease] = {}
-        self._kv: list[KvEvent] = []
-        self._kv_due: asyncio.TimerHandle | None = None
+        self._telling = KvTelling(reporter, model, replica)
         self._tasks: set[asyncio.Task[None]] = set()
         self._info: EngineInfo | None = None
 
     async def start(self) -> None:
         """Load the engine and bring up the parsers; both are needed before the first turn."""
         self._info, _ = await asyncio.gather(
-            self._engine.start(on_frames=self._on_frames, on_kv=self._on_kv),
+            self._engine.start(on_frames=self._on_frames, on_kv=self._telling.take),
             self._lanes.start(self._on_lost),
         )
         self._spawn(self._report_forever())
@@ -113,8 +110,7 @@ class EngineReplica:
         """End the engine, and then whatever is still being told of it."""
         self._lanes.stop()
         await self._engine.stop()
-        if self._kv_due is not None:
-            self._kv_due.cancel()
+        await self._telling.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -165,16 +161,6 @@ class EngineReplica:
             failed = frame.finish == "error"
             lease.done.set_result(LeaseEnd("engine", frame.error) if failed else LeaseEnd())
 
-    def _on_kv(self, events: Sequence[KvEvent]) -> None:
-        """Collect, and tell the router at most every KV_EVERY seconds: blocks fill every step."""
-        if not self._kv:
-            self._kv_due = asyncio.get_running_loop().call_later(KV_EVERY, self._tell_kv)
-        self._kv += events
-
-    def _tell_kv(self) -> None:
-        events, self._kv = self._kv, []
-        self._spawn(self._reporter.kv(self._model, self._replica, events))
-
     def _on_lost(self, lane: FrameLane, error: BaseException) -> None:
         log.warning("replica %s lost a lane: %s", self._replica, error)
         for turn, lease in list(self._leases.items()):
@@ -185,7 +171,10 @@ class EngineReplica:
     async def _report_forever(self) -> None:
         while True:
             with contextlib.suppress(Exception):  # the router is away: the next report will do
-                await self._reporter.report(self.card, self._engine.stats())
+                told = self._telling.acknowledged
+                knows = await self._reporter.report(self.card, self._engine.stats(), told)
+                if self._telling.owes or not knows:
+                    self._telling.owe()
             await asyncio.sleep(self._report_every)
 
     def _spawn(self, work: Any) -> None:

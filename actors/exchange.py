@@ -9,6 +9,7 @@ client may go on from it at once.
 from __future__ import annotations
 
 import asyncio
+import typing
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -16,7 +17,7 @@ from actors.conductor import Flight
 from actors.stream import Send, Writer
 from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
-from turns.events import Event, TurnFailed
+from turns.events import Event, TurnFailed, TurnStarted
 from turns.reply import Fold, Reply
 
 Landing = Callable[[Reply], Awaitable[None]]
@@ -25,11 +26,21 @@ FIRST = asyncio.FIRST_COMPLETED
 REQUEST_ID = "request-id"
 """The header by which a client can name its request to us; every response has it."""
 
+TRUNCATED = "x-treadle-truncated"
+"""How many messages were left out of the prompt, where the client allowed it."""
+
 SSE_HEADERS = {
     "content-type": "text/event-stream; charset=utf-8",
     "cache-control": "no-cache",
     "x-accel-buffering": "no",
 }
+
+
+class Silent(typing.Protocol):
+    """A response that may be silent for long."""
+
+    def keep_alive(self, now: float, every: float) -> None:
+        """Write an event that says nothing where nothing was written for `every` seconds."""
 
 
 async def respond(send: Send, status: int, headers: Mapping[str, str], body: bytes) -> None:
@@ -62,16 +73,27 @@ def failure(event: TurnFailed, retry_after: int) -> TreadleError:
     return error
 
 
+def failed_at_once(events: list[Event]) -> TurnFailed | None:
+    """The failure of a turn that died before it said anything; None where it did not."""
+    match events:
+        case [TurnFailed() as failed] | [TurnStarted(), TurnFailed() as failed]:
+            return failed
+        case _:
+            return None
+
+
 class Exchange:
     """What all kinds of answer share: the fold, the first event, the end.
 
     `landing` is awaited with the reply of a turn that came to its end, before the client is told;
-    so is `keeping`, what is being written of it, where the turn `keeps` anything.
+    so is `keeping`, what is being written of it, where the turn `keeps` anything. `dropped` of the
+    conversation's messages did not fit into the model's window.
     """
 
     def __init__(self) -> None:
         self.landing: Landing | None = None
         self.keeps = False
+        self.dropped = 0
         self.keeping: asyncio.Future[Any] | None = None
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[Event] = loop.create_future()
@@ -177,11 +199,9 @@ class StreamExchange(Exchange):
         """Stream to the end. Waits `patience` seconds for a first event before it says 200."""
         early_end: list[asyncio.Future[Any]] = [self.first, self.ended]
         await asyncio.wait(early_end, timeout=patience, return_when=FIRST)
-        if self.first.done():
-            first = self.first.result()
-            if isinstance(first, TurnFailed):
-                await refuse(send, protocol, failure(first, flight.retry_after), headers)
-                return
+        if (failed := failed_at_once(self._early)) is not None:
+            await refuse(send, protocol, failure(failed, flight.retry_after), headers)
+            return
         await start(send, 200, {**SSE_HEADERS, **headers})
         writer = Writer(send)
         if not self._early:

@@ -12,8 +12,9 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 
+from actors import fitting
 from actors.conductor import Conductor, Flight
-from actors.exchange import Exchange, StreamExchange
+from actors.exchange import Exchange, Silent
 from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_service import ModelService
@@ -58,7 +59,7 @@ class Ingress:
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
         self.names = names or ModelNames(models)
-        self._live: set[StreamExchange] = set()
+        self._live: set[Silent] = set()
 
     async def prepared(self, model: ModelService, turn: Turn, *, size: int, owner: str) -> Prepared:
         """The turn's prompt, however long: what is counted is what is generated from."""
@@ -87,6 +88,9 @@ class Ingress:
         self._keeper.seen(turn, harness=harness, at=heard.at)
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
+            if fitting.asked(turn) and not model.admits(prepared.prompt):
+                prepared, exchange.dropped = await self._fitted(model, prepared, size, owner)
+                turn = prepared.turn
             prompt = prepared.prompt
             model.admit(prompt)
             asked = time.time()
@@ -117,6 +121,16 @@ class Ingress:
             model.release(taken)
             self._never_begun(heard, error)
             raise
+
+    async def _fitted(
+        self, model: ModelService, whole: Prepared, size: int, owner: str
+    ) -> tuple[Prepared, int]:
+        async def prepare(turn: Turn) -> Prepared:
+            return await self.prepared(model, turn, size=size, owner=owner)
+
+        fitted, dropped = await fitting.fitted(prepare, whole, model.context_window)
+        self._metrics.truncated(whole.turn.api, dropped)
+        return fitted, dropped
 
     def _remembering(self, model: ModelService, prepared: Prepared, exchange: Exchange) -> Remember:
         """What the turn generates is in the ledger before its client can go on from it."""
@@ -158,7 +172,7 @@ class Ingress:
         return self._metrics.render()
 
     @contextlib.contextmanager
-    def kept_alive(self, exchange: StreamExchange) -> Iterator[None]:
+    def kept_alive(self, exchange: Silent) -> Iterator[None]:
         """While inside, keep-alives are written when the stream is silent."""
         self._live.add(exchange)
         try:

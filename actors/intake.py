@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.attachments.pdf import PdfLimits, PdfReader
+from actors.attachments.resolve import Attachments
 from actors.conductor import Flight
 from actors.decisions import OpenCalls
 from actors.exchange import Exchange
 from actors.ingress import Ingress
 from actors.reception import Asked
 from actors.response_store import Earlier, ResponseStore
+from actors.server_tools.serving import ServerTools, ours
 from actors.unseen import header, unseen
+from prompts.prompter import PromptSettings
 from protocols.protocol import Encoder, Protocol
 from protocols.registry import APIS
 from protocols.responses import stored
@@ -31,13 +35,17 @@ from turns.turn import Api, Turn
 HARNESS = 80
 """Characters of a user agent that are noted."""
 
+LARGE = 65_536
+"""Bytes that a file's text may have: rendering it is not for the event loop."""
+
 RESPONSES = Responses()
 
 
 class Read(Struct):
     """A request that was read: its turn, and what of the store it goes on from.
 
-    `size` is what there is to render, in bytes of JSON; `created` in Unix seconds.
+    `size` is what there is to render, in bytes of JSON; `created` in Unix seconds; `ignored` what
+    of it nobody acts on.
     """
 
     asked: Asked
@@ -47,6 +55,7 @@ class Read(Struct):
     earlier: Earlier
     size: int
     seal: Seal | None = None
+    ignored: Sequence[str] = ()
 
     def encoder(self) -> Encoder:
         """A new encoder of the turn; the model is called as the client called it."""
@@ -59,6 +68,13 @@ class Read(Struct):
         return RESPONSES.kept(turn, reply, created=self.created, model=turn.model, seal=self.seal)
 
 
+def told(turn: Turn, settings: PromptSettings) -> Turn:
+    """The turn, hiding reasoning from a client that did not ask for it where that is set."""
+    if settings.unasked_thinking or turn.api != "messages" or turn.thinking.mode != "default":
+        return turn
+    return replace(turn, thinking=replace(turn.thinking, hidden=True))
+
+
 Decode = Callable[..., Turn]
 Known = Mapping[str, Earlier]
 """What a connection remembers of its own responses, by id."""
@@ -68,10 +84,17 @@ class Intake:
     """One per ingress."""
 
     def __init__(
-        self, ingress: Ingress, responses: ResponseStore, calls: OpenCalls | None = None
+        self,
+        ingress: Ingress,
+        responses: ResponseStore,
+        calls: OpenCalls | None = None,
+        attachments: Attachments | None = None,
+        tools: ServerTools | None = None,
     ) -> None:
         self.ingress = ingress
+        self._attachments = attachments or Attachments(PdfReader(PdfLimits()))
         self._calls = calls
+        self._tools = tools
         self.responses = responses
         self._keeping: set[asyncio.Task[None]] = set()
 
@@ -84,21 +107,32 @@ class Intake:
         api = APIS[name]
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
-            self.ingress.names.model(turn.model)
+            spec = self.ingress.names.model(turn.model).spec
+            turn = told(turn, spec.prompt)
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
             raise
+        if spec.dispatch and not turn.echo.get("dispatch"):
+            turn.echo["dispatch"] = spec.dispatch
         seal = self.ingress.replay.seals(asked.owner)
-        return Read(asked, api, turn, int(time.time()), earlier, size, seal)
+        ignored = unseen(turn)
+        return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)
 
     async def turn(
         self, decode: Decode, asked: Asked, turn_id: str, known: Known | None = None
     ) -> tuple[Turn, Earlier, int]:
         """A request as a turn, what it goes on from, and the bytes of both."""
+        turn, earlier, size = await self._whole(decode, asked, turn_id, known)
+        resolved = await self._attachments.resolved(turn)
+        return resolved, earlier, size if resolved is turn else size + LARGE
+
+    async def _whole(
+        self, decode: Decode, asked: Asked, turn_id: str, known: Known | None
+    ) -> tuple[Turn, Earlier, int]:
         body = asked.body
         turn = decode(body, asked.headers, turn_id=turn_id)
         if turn.api != "responses":
-            return turn, Earlier(), len(body)
+            return await self._equipped(turn, asked), Earlier(), len(body)
         earlier = (known or {}).get(turn.previous)
         if earlier is None:
             earlier = await self.responses.earlier(turn, asked.owner)
@@ -107,25 +141,47 @@ class Intake:
             turn = decode(body, asked.headers, turn_id=turn_id)
             if not turn.model:
                 turn = replace(turn, model=earlier.model)
-        return turn, earlier, len(body)
+        return await self._equipped(turn, asked), earlier, len(body)
+
+    async def _equipped(self, turn: Turn, asked: Asked) -> Turn:
+        """The turn with its servers' tools, or without its servers where none may be named."""
+        if not turn.servers:
+            return turn
+        if self._tools is not None:
+            return await self._tools.equipped(turn, asked.headers)
+        ignored = [*turn.echo.get("ignored", ()), *(f"{one.where}:mcp" for one in turn.servers)]
+        return replace(turn, servers=(), echo={**turn.echo, "ignored": ignored})
 
     async def begin(self, read: Read, exchange: Exchange) -> Flight:
         """Put the turn in the air; its events come to `exchange`. Raises TreadleError."""
         turn, asked = read.turn, read.asked
         if turn.store:
             exchange.landing = lambda reply: self._landed(read, reply)
+        if self._tools is not None and ours(turn):
+            return self._tools.begin(
+                turn,
+                exchange,
+                lambda step, sink, size: self._begun(read, step, sink, size),
+                asked=asked,
+                size=read.size,
+            )
         if (calls := self._calls) is not None and turn.tools:
             exchange.ended.add_done_callback(
                 lambda _: calls.note(asked.owner, turn, exchange.fold.reply(), read.size)
             )
+        return await self._begun(read, turn, exchange, read.size)
+
+    async def _begun(self, read: Read, turn: Turn, exchange: Exchange, size: int) -> Flight:
+        """One turn in the air: the read one, or a step of it."""
+        asked = read.asked
         return await self.ingress.begin(
             turn,
             exchange,
-            size=read.size,
+            size=size,
             owner=asked.owner,
             request=asked.id,
             harness=asked.headers.get("user-agent", "")[:HARNESS],
-            ignored=unseen(turn),
+            ignored=read.ignored,
         )
 
     def _landed(self, read: Read, reply: Reply) -> Awaitable[None]:
@@ -150,7 +206,7 @@ class Intake:
 
     def headers(self, read: Read) -> dict[str, str]:
         """What the response says beside its body."""
-        found = header(unseen(read.turn))
+        found = header(read.ignored)
         if read.turn.api == "responses":
             found["x-models-etag"] = self.ingress.names.etag()
         return found

@@ -102,9 +102,12 @@ class ModelService:
 
     def admit(self, prompt: Prompt) -> None:
         """ContextTooLongError where there is no room for an answer to the prompt."""
+        if not self.admits(prompt):
+            raise ContextTooLongError(len(prompt.ids), self.context_window)
+
+    def admits(self, prompt: Prompt) -> bool:
         window = self.context_window
-        if window and len(prompt.ids) >= window:
-            raise ContextTooLongError(len(prompt.ids), window)
+        return not window or len(prompt.ids) < window
 
     async def choose(self, turn: Turn, prompt: Prompt) -> ChoiceTaken:
         """The replica for this turn, reserved. Raises OverloadedError when the fleet is full."""
@@ -130,6 +133,8 @@ class ModelService:
             raise OverloadedError(BUSY, retry_after=answer.retry_after)
         if answer is not None and answer.replica not in usable:
             self._router.release(self.spec.name, answer)
+            if answer.replica not in cards:  # it reports still, but Serve has let it go
+                self._router.left(self.spec.name, [answer.replica])
             answer = None
         if answer is None:
             key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from actors.idling import Idling
 from actors.keeper import Keeper
 from prompts.prompter import Plan, Prompt, Prompter
 from prompts.seals import Sealer, unsealed
@@ -29,12 +30,13 @@ INLINE_SIZE = 16_384
 
 
 class Prepared(Struct, frozen=True):
-    """A turn with its prompt, and whose it is."""
+    """A turn with its prompt, and whose it is; reasoning `before` that message was forgotten."""
 
     turn: Turn
     plan: Plan
     prompt: Prompt
     owner: str
+    before: int = 0
 
 
 class Replay:
@@ -46,29 +48,39 @@ class Replay:
         keeper: Keeper,
         sealer: Sealer | None = None,
         *,
+        idling: Idling | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._ledger = ledger
         self._keeper = keeper
         self._sealer = sealer
+        self._idling = idling
         self._clock = clock
 
     async def prepare(self, prompter: Prompter, turn: Turn, *, size: int, owner: str) -> Prepared:
         """The turn's prompt, however long; `size` in bytes of JSON. Raises InvalidRequestError."""
-        plan = await _at_work(size, lambda: prompter.plan(self._opened(turn, owner)))
+        before = await self._forgotten(prompter, turn, owner)
+
+        def planned() -> Plan:
+            return prompter.plan(self._opened(turn, owner), forget_before=before)
+
+        plan = await _at_work(size, planned)
         found = await self._found(owner, plan.keys)
         prompt = await _at_work(size, lambda: prompter.finish(plan, found))
-        return Prepared(turn, plan, prompt, owner)
+        return Prepared(turn, plan, prompt, owner, before)
 
     def remember(
         self, prompter: Prompter, prepared: Prepared, reply: Reply, output: Sequence[int]
     ) -> asyncio.Future[Any] | None:
         """Write into the ledger what the turn generated; gives what to wait for."""
         entries = prompter.entries(prepared.plan, prepared.prompt, reply, output)
-        if not entries:
-            return None
         owner, write = prepared.owner, self._ledger.write
-        return self._keeper.put(*(write(owner, key, ids) for key, ids in entries.items()))
+        writes = [write(owner, key, ids) for key, ids in entries.items()]
+        if self._idling is not None and prompter.settings.forget_after_idle_s is not None:
+            now, before = self._clock(), prepared.before
+            left = self._idling.left(prepared.turn, owner, before=before, now=now)
+            writes += [left] if left is not None else []
+        return self._keeper.put(*writes) if writes else None
 
     def seals(self, owner: str) -> Callable[[str], str] | None:
         """Seals spans of reasoning for one client, each once: every spelling of a turn says the
@@ -85,6 +97,12 @@ class Replay:
             return known[text]
 
         return seal
+
+    async def _forgotten(self, prompter: Prompter, turn: Turn, owner: str) -> int:
+        after = prompter.settings.forget_after_idle_s
+        if self._idling is None or after is None:
+            return 0
+        return await self._idling.before(turn, owner, after=after, now=self._clock())
 
     def _opened(self, turn: Turn, owner: str) -> Turn:
         if self._sealer is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 
 import msgspec
@@ -26,6 +27,9 @@ SILENT_FOR = 10.0
 UNCLAIMED_FOR = 10.0
 """Seconds after which a place given to a queued turn is given up if nobody came for it."""
 
+FORMER = 1000
+"""Replicas remembered after Serve let them go, of each model."""
+
 GONE = Refusal("waited_too_long", 1)
 
 TICK = 0.25
@@ -34,17 +38,22 @@ TICK = 0.25
 decode_ask = msgspec.msgpack.Decoder(Ask).decode
 decode_card = msgspec.msgpack.Decoder(ReplicaCard).decode
 decode_stats = msgspec.msgpack.Decoder(EngineStats).decode
+decode_holdings = msgspec.msgpack.Decoder(dict[int, int]).decode
 decode_kv = msgspec.msgpack.Decoder(list[KvEvent]).decode
 decode_settlements = msgspec.msgpack.Decoder(list[Settlement]).decode
 
 
 class ModelRouter:
-    """One model's router, the times of its replicas' reports, and who waits for an answer."""
+    """One model's router, the times of its replicas' reports, and who waits for an answer.
+
+    `former` are the latest replicas that Serve has let go.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.router = Router(settings)
         self.heard: dict[str, float] = {}
         self.waiting: dict[str, asyncio.Future[Decision]] = {}
+        self.former: OrderedDict[str, None] = OrderedDict()
 
     def answer(self, now: float) -> None:
         """Give turns that waited in the queue what the router has decided for them."""
@@ -74,6 +83,17 @@ def silent(heard: dict[str, float], now: float) -> list[str]:
     for name in gone:
         del heard[name]
     return gone
+
+
+def summed(all_figures: list[dict[str, int]]) -> dict[str, int]:
+    """Figures of several models in one: shares and alarms are those of the worst."""
+    found: dict[str, int] = {}
+    for figures in all_figures:
+        for name, value in figures.items():
+            worst = name in ("astray", "alarm")
+            before = found.get(name, 0)
+            found[name] = max(before, value) if worst else before + value
+    return found
 
 
 class RouterActor:
@@ -134,30 +154,56 @@ class RouterActor:
                 router.first_token(settlement.reservation, now, settlement.cached)
         self._answer(now)
 
-    async def report(self, card_data: bytes, stats_data: bytes) -> None:
-        """A replica's card and load. The first one makes it a member."""
+    async def report(self, card_data: bytes, stats_data: bytes, told: int = -1) -> bool:
+        """A replica's card and load; the first one makes it a member, unless Serve has let it go.
+
+        `told` is the number of its last batch of KV events; False asks for a snapshot.
+        """
         card, stats = decode_card(card_data), decode_stats(stats_data)
         one, now = self._model(card.model), self._clock()
+        if card.replica in one.former:
+            return True
         one.heard[card.replica] = now
         if card.replica not in one.router.fleet.replicas:
             one.router.join(card.replica, Info(card.block_size, card.max_turns, card.kv_blocks))
         load = Report(stats.running, stats.waiting, stats.prefill_tokens, stats.kv_used)
         one.router.report(card.replica, load)
         one.answer(now)
+        return one.router.told(card.replica, told)
 
-    async def present(self, ingress: str) -> None:
-        """An ingress lives. One that falls silent has died, and its turns with it."""
+    async def present(self, ingress: str) -> dict[str, int]:
+        """An ingress lives. One that falls silent has died, and its turns with it.
+
+        It is told the figures of all models: sums, and the worst of what says how wrong they are.
+        """
         self._ingresses[ingress] = self._clock()
+        return summed([one.router.figures() for one in self._models.values()])
 
-    async def kv(self, model: str, replica: str, data: bytes) -> bool:
-        """KV events of a replica; False asks for a snapshot of its cache."""
-        return self._model(model).router.kv(replica, decode_kv(data))
+    async def kv(self, model: str, replica: str, number: int, data: bytes) -> bool:
+        """A numbered batch of a replica's KV events; False asks for a snapshot of its cache."""
+        return self._model(model).router.kv(replica, decode_kv(data), number=number)
+
+    async def restock(
+        self, model: str, replica: str, number: int, data: bytes, *, first: bool, last: bool
+    ) -> bool:
+        """A part of a snapshot of a replica's cache, as of that batch."""
+        holdings, router = decode_holdings(data), self._model(model).router
+        return router.restock(replica, holdings, number=number, first=first, last=last)
+
+    async def came(self, model: str, replicas: list[str]) -> None:
+        """Replicas that Serve knows now: their next report makes them members."""
+        former = self._model(model).former
+        for replica in replicas:
+            former.pop(replica, None)
 
     async def left(self, model: str, replicas: list[str]) -> None:
-        """Replicas that Serve no longer knows."""
+        """Replicas that Serve no longer knows. One that drains still reports: it is not heard."""
         one = self._model(model)
         for replica in replicas:
             one.heard.pop(replica, None)
+            one.former[replica] = None
+            while len(one.former) > FORMER:
+                one.former.popitem(last=False)
             one.router.leave(replica)
         one.answer(self._clock())
 

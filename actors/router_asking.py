@@ -8,7 +8,7 @@ turn that much, and a burst of turns does not pass for one.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Protocol
 
 from router.decision import Ask, Choice, Decision, Queued, Refusal
@@ -39,6 +39,10 @@ class RouterClient(Protocol):
 
     def release(self, model: str, choice: Choice) -> None:
         """Release a reservation; batched, never waited for, harmless when repeated."""
+        ...
+
+    def left(self, model: str, replicas: Sequence[str]) -> None:
+        """These replicas are none that Serve knows; never waited for."""
         ...
 
 

@@ -34,7 +34,7 @@ class ModelSpec(Struct, frozen=True):
     """A model as the configuration names it. `aliases` are other ids that clients may use.
 
     `made` is where folders are kept that are made on the spot; `profile` tells harnesses how to
-    treat the model.
+    treat the model; `dispatch` is how calls are announced to clients that do not say.
     """
 
     name: str
@@ -47,6 +47,7 @@ class ModelSpec(Struct, frozen=True):
     max_output: int | None = None
     prompt: PromptSettings = field(default_factory=PromptSettings)
     profile: Profile = field(default_factory=Profile)
+    dispatch: str = ""
 
 
 class ModelFolder:

@@ -69,8 +69,8 @@ async def _rendered(
     intake: Intake, model: ModelService, asked: Asked, *, generate: bool
 ) -> list[int]:
     """The ids of a conversation, with or without the header that opens the reply."""
-    turn = APIS["chat"].decode(asked.body, asked.headers, turn_id=uuid.uuid4().hex)
-    size, owner = len(asked.body), asked.owner
+    turn, _, size = await intake.turn(APIS["chat"].decode, asked, uuid.uuid4().hex)
+    owner = asked.owner
     prompt = (await intake.ingress.prepared(model, turn, size=size, owner=owner)).prompt
     if generate:
         return prompt.ids

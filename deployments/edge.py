@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from actors.attachments.fetch import Fetcher
+from actors.attachments.pdf import PdfLimits, PdfReader
+from actors.attachments.resolve import Attachments
 from actors.background import Background
 from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
 from actors.decisions import Decisions, OpenCalls
 from actors.edge import Edge
+from actors.idling import Idling
 from actors.ingress import Ingress
 from actors.intake import Intake
 from actors.keeper import Keeper
@@ -15,15 +19,18 @@ from actors.model_pages import model_pages
 from actors.model_service import ModelService
 from actors.pages import pages
 from actors.prefix_pages import prefix_pages
+from actors.purses import Purses
 from actors.reception import Limits
 from actors.replay import Replay
 from actors.response_pages import response_pages
 from actors.response_store import ResponseStore
+from actors.server_tools.allowed import AllowedServer
+from actors.server_tools.serving import ServerToolLimits, ServerTools
 from actors.sockets import Sockets
 from actors.token_pages import token_pages
 from deployments import profiles
 from deployments.seals import given
-from deployments.settings import AppSettings
+from deployments.settings import AppSettings, AttachmentSettings
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
@@ -32,14 +39,18 @@ from sessions.store import Store
 
 class Outside:
     """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it,
-    `decisions` what its streaming tools may ask.
+    `decisions` and `purses` what its streaming tools may ask.
     """
 
     def __init__(self, settings: AppSettings, ingress: Ingress, store: Store) -> None:
         calls = OpenCalls(settings.ingress.open_calls)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
-        intake = Intake(ingress, responses, calls if calls.most else None)
+        attached = attachments(settings.ingress.attachments)
+        noted = calls if calls.most else None
+        tools = server_tools(settings, ingress, noted)
+        intake = Intake(ingress, responses, noted, attached, tools)
         self.decisions = Decisions(ingress, calls)
+        self.purses = Purses(ingress, calls)
         self.background = Background(intake)
         routers = [
             model_pages(ingress),
@@ -57,10 +68,30 @@ class Outside:
         )
 
 
+def server_tools(
+    settings: AppSettings, ingress: Ingress, calls: OpenCalls | None
+) -> ServerTools | None:
+    """What runs tools for clients, where any server of them is allowed."""
+    chosen = settings.tool_servers
+    if not chosen.allow:
+        return None
+    allowed = [AllowedServer(one.url, one.connect, one.own) for one in chosen.allow]
+    bounds = ServerToolLimits(chosen.steps, chosen.call_s, chosen.list_s)
+    return ServerTools(ingress, allowed, bounds, calls)
+
+
 def replay(settings: AppSettings, store: Store, keeper: Keeper, made: str) -> Replay:
     """What brings replies back as they were generated; `made` is the cluster's own secret."""
     sealer = Sealer(given(settings.seals) or (made,), ttl=settings.seals.ttl_s)
-    return Replay(Ledger(store, ttl=settings.store.ledger_ttl_s), keeper, sealer)
+    ttl = settings.store.ledger_ttl_s
+    return Replay(Ledger(store, ttl=ttl), keeper, sealer, idling=Idling(store, ttl=ttl))
+
+
+def attachments(settings: AttachmentSettings) -> Attachments:
+    """What reads the files of requests, and follows their URLs where that is allowed."""
+    most, seconds = settings.most_bytes, settings.seconds
+    pdf = PdfReader(PdfLimits(size=most, pages=settings.pages, seconds=seconds))
+    return Attachments(pdf, Fetcher(most=most, seconds=seconds) if settings.fetch_urls else None)
 
 
 def limits(settings: AppSettings) -> Limits:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import Callable
 from typing import Any
 
 import ray
@@ -24,11 +26,13 @@ from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
 from observe.logs import Logs
 from observe.metrics import Metrics
+from observe.seen import RouterState
 from observe.taps import Tap, Taps
 from sessions.guarded_store import GuardedStore
 from sessions.memory_store import MemoryStore
 from sessions.redis_store import RedisStore
 from sessions.store import Store
+from toolruns.budget import Purse
 
 
 class IngressDeployment:
@@ -74,7 +78,7 @@ class IngressDeployment:
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
         self._ticking = [
             asyncio.ensure_future(self.ingress.keep_alive_forever()),
-            asyncio.ensure_future(calls.present_forever()),
+            asyncio.ensure_future(calls.present_forever(_figures(taps))),
         ]
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
@@ -90,6 +94,10 @@ class IngressDeployment:
         decision = await self._outside.decisions.decide(call_id, owner, text, schema)
         return decision.text
 
+    async def purse(self, call_id: str, owner: str) -> Purse | None:
+        """What the session has left that made a tool call through this ingress."""
+        return self._outside.purses.find(call_id, owner)
+
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""
         return {"turns": len(self._conductor), "lanes": sorted(self._readers.open)}
@@ -103,11 +111,23 @@ async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
 
 
 def _tell(calls: RouterCalls, model: str) -> Any:
-    """Pass on to the router which replicas left."""
+    """Pass on to the router which replicas came and left."""
     loop = asyncio.get_running_loop()
 
-    def changed(_fleet: Fleet, _came: frozenset[str], left: frozenset[str]) -> None:
+    def changed(_fleet: Fleet, came: frozenset[str], left: frozenset[str]) -> None:
+        if came:
+            loop.call_soon_threadsafe(calls.came, model, sorted(came))
         if left:
             loop.call_soon_threadsafe(calls.left, model, sorted(left))
 
     return changed
+
+
+def _figures(taps: Tap) -> Callable[[dict[str, int]], None]:
+    """Pass on to the taps what the router says of itself."""
+
+    def heard(figures: dict[str, int]) -> None:
+        if figures:
+            taps.router_state(RouterState(at=time.time(), **figures))
+
+    return heard

@@ -14,6 +14,12 @@ from prompts.prompter import PromptSettings
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def prompt_settings(settings: ModelSettings) -> PromptSettings:
+    said = settings.prompt.model_dump()
+    efforts = PromptSettings().efforts | said.pop("efforts")
+    return msgspec.convert(said | {"efforts": efforts}, PromptSettings)
+
+
 def model_spec(settings: ModelSettings) -> ModelSpec:
     """Folders are relative to the checkout, since a Ray worker's own directory is arbitrary."""
     folder = settings.folder
@@ -29,5 +35,6 @@ def model_spec(settings: ModelSettings) -> ModelSpec:
         context_window=settings.context_window,
         max_output=settings.max_output,
         profile=profiles.load(settings.profile),
-        prompt=msgspec.convert(settings.prompt.model_dump(), PromptSettings),
+        dispatch=settings.dispatch,
+        prompt=prompt_settings(settings),
     )

@@ -31,16 +31,26 @@ class EngineSettings(Strict):
 
 
 class PromptSettingsModel(Strict):
-    """What may be done to a prompt before it is tokenised."""
+    """What may be done to a prompt before it is tokenised; see `prompts.prompter.PromptSettings`.
+
+    `efforts` are merged into the budgets that stand there.
+    """
 
     strip_billing_header: bool = True
     hoist_system: bool = True
+    keep_thinking_turns: Annotated[int | None, Field(ge=0)] = None
+    forget_after_idle_s: Annotated[float | None, Field(gt=0)] = None
+    request_templates: bool = False
+    unasked_thinking: bool = True
+    efforts: dict[str, Annotated[int, Field(ge=1)] | None] = {}
 
 
 class ModelSettings(Strict):
     """One served model. `folder` may be `scripted:` (built on the fly, no model needed).
 
     `aliases` are other names of it; `profile` is a file of `clusters/profiles`, by its name.
+    `dispatch`: complete calls are announced to clients that do not say whether they want it; strict
+    clients fail on `events`, none on `comments`.
     """
 
     name: str
@@ -51,6 +61,7 @@ class ModelSettings(Strict):
     display_name: str = ""
     context_window: Annotated[int | None, Field(ge=1)] = None
     max_output: Annotated[int | None, Field(ge=1)] = None
+    dispatch: Literal["", "events", "comments"] = ""
     parsers: Annotated[int, Field(ge=1, le=8)] = 1
     prompt: PromptSettingsModel = PromptSettingsModel()
     engine: EngineSettings = EngineSettings()
@@ -62,6 +73,19 @@ class AliasSettings(Strict):
     name: str
     model: str
     profile: str = ""
+
+
+class AttachmentSettings(Strict):
+    """Files and pictures in requests. `fetch_urls`: what a URL leads to is fetched, from addresses
+    of the open internet alone; off, such a picture is refused and such a file reported.
+
+    `most_bytes` and `seconds` bound one file or one URL, `pages` what is read of a PDF.
+    """
+
+    fetch_urls: bool = False
+    most_bytes: Annotated[int, Field(ge=1024)] = 32 * 2**20
+    seconds: Annotated[float, Field(gt=0)] = 20.0
+    pages: Annotated[int, Field(ge=1)] = 100
 
 
 class IngressSettings(Strict):
@@ -78,8 +102,32 @@ class IngressSettings(Strict):
     max_body_ratio: Annotated[float, Field(ge=1)] = 200.0
     cors_origins: tuple[str, ...] = ()
     open_calls: Annotated[int, Field(ge=0)] = 0
+    attachments: AttachmentSettings = AttachmentSettings()
     max_ongoing: Annotated[int, Field(ge=1)] = 2048
     drain_s: Annotated[float, Field(gt=0)] = 1800
+
+
+class AllowedServerSettings(Strict):
+    """A server of tools that requests may name by its `url`; `connect` is where it really is, if
+    elsewhere. One that is `own` is this cluster's gateway, and is shown the client's own key.
+    """
+
+    url: Annotated[str, Field(pattern=r"^https?://")]
+    connect: Annotated[str, Field(pattern=r"^(https?://.*)?$")] = ""
+    own: bool = False
+
+
+class ToolServersSettings(Strict):
+    """Servers of tools that are called for clients, inside a turn (`type: mcp`, `mcp_servers`).
+
+    None but those of `allow` are spoken to. `steps`: how often the model may call in one turn;
+    `call_s` and `list_s`: seconds that a call, and a list of tools, may take.
+    """
+
+    allow: tuple[AllowedServerSettings, ...] = ()
+    steps: Annotated[int, Field(ge=1, le=100)] = 10
+    call_s: Annotated[float, Field(gt=0)] = 120.0
+    list_s: Annotated[float, Field(gt=0)] = 10.0
 
 
 class RouterSettings(Strict):
@@ -119,6 +167,28 @@ class SealSettings(Strict):
     ttl_s: Annotated[float | None, Field(gt=0)] = None
 
 
+class AccessSettings(Strict):
+    """Who may call. `keys: off` lets everyone in; each key that is shown is a tenant of its own.
+
+    With `keys: required` a caller shows a key that the admin made (`treadle keys add`). The admin
+    key comes from the file `admin_file` or the environment variable `admin_env`, where neither is
+    set there is no admin surface. Tenants share no prefixes unless `shared_prefixes`. A key that
+    was good is not looked up again for `cache_s` seconds, and while the store is away for
+    `stale_s`: a revoked key works at most that long. `exposed`: listen beyond this machine without
+    keys. `audit_file` takes the audit log, "" the process's log.
+    """
+
+    keys: Literal["off", "required"] = "off"
+    admin_file: str = ""
+    admin_env: str = "TREADLE_ADMIN_KEY"
+    shared_prefixes: bool = False
+    exposed: bool = False
+    cache_s: Annotated[float, Field(gt=0, le=300)] = 10.0
+    stale_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
+    max_header_bytes: Annotated[int, Field(ge=1024)] = 64 * 2**10
+    audit_file: str = ""
+
+
 class AppSettings(Strict):
     """The arguments of the Serve application `deployments.app:build`."""
 
@@ -126,9 +196,11 @@ class AppSettings(Strict):
     aliases: tuple[AliasSettings, ...] = ()
     parser: Literal["actor", "inline"] = "actor"
     ingress: IngressSettings = IngressSettings()
+    tool_servers: ToolServersSettings = ToolServersSettings()
     router: RouterSettings = RouterSettings()
     store: StoreSettings = StoreSettings()
     seals: SealSettings = SealSettings()
+    access: AccessSettings = AccessSettings()
 
     @model_validator(mode="after")
     def names_are_unique(self) -> AppSettings:

@@ -17,6 +17,7 @@ from actors.edge import AsgiApp
 from actors.reception import owner
 from deployments.model import ROOT
 from deployments.tool_settings import ToolSettings
+from toolruns.budget import Purse
 from toolruns.decisions import Question
 from toolruns.gateway.app import Gateway
 from toolruns.gateway.calls import Calls, Settings
@@ -40,6 +41,7 @@ class ToolGateway:
         root = Path(chosen.folder) if chosen.folder else directory()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         node = ray.get_runtime_context().get_node_id()
+        asking = Asking(chosen.models)
         self._calls = Calls(
             declared(chosen),
             Keeper(_book(chosen.book, root), RowStore(root), node=node),
@@ -49,7 +51,8 @@ class ToolGateway:
                 most_runs=chosen.streams_per_owner,
                 timeouts=chosen.timeouts,
             ),
-            decide=None if chosen.decisions == "off" else Asking(chosen.models).ask,
+            decide=None if chosen.decisions == "off" else asking.ask,
+            purse_of=asking.purse if chosen.inherit else None,
         )
         self._app = Gateway(
             self._calls,
@@ -76,9 +79,7 @@ class Asking:
         self._handle: Any = None
 
     async def ask(self, question: Question) -> str:
-        if self._handle is None:
-            self._handle = serve.get_deployment_handle("ingress", self._application)
-        answer = self._handle.decide.remote(
+        answer = self._ingress().decide.remote(
             question.call_id, question.principal, question.text, question.schema
         )
         try:
@@ -87,6 +88,16 @@ class Asking:
             answer.cancel()
             raise
         return said
+
+    async def purse(self, call_id: str, principal: str) -> Purse | None:
+        """What the session that made the call has left."""
+        found: Purse | None = await self._ingress().purse.remote(call_id, principal)
+        return found
+
+    def _ingress(self) -> Any:
+        if self._handle is None:
+            self._handle = serve.get_deployment_handle("ingress", self._application)
+        return self._handle
 
 
 def declared(settings: ToolSettings) -> list[Tool]:

@@ -17,6 +17,7 @@ class ToolSettings(Strict):
     `book` says who owns which handle: "folder" beside the rows, or a Redis URL. `timeouts` maps
     patterns of client names to the seconds that such a client waits for a tool. `decisions`: the
     model that made a call is asked while it runs, through the ingress of the application `models`.
+    `inherit`: a call gets no more than the session that made it has left, as that ingress knows it.
     """
 
     tools: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
@@ -31,6 +32,7 @@ class ToolSettings(Strict):
     allowed_hosts: tuple[str, ...] = ()
     always_load: bool = True
     decisions: Literal["off", "on_demand", "automatic"] = "off"
+    inherit: bool = True
     models: str = "treadle"
     timeouts: Annotated[dict[str, float], Field(default_factory=dict)]
 

@@ -82,6 +82,7 @@ class Metrics:
         self._breaks = counter(
             "prefix_break", "Prompts that do not begin as the turn before.", "model", "cause"
         )
+        self._truncated = counter("truncated", "Messages that did not fit into a prompt.", "api")
         self._events = counter("events", "Events brought by lanes.")
         self._calls = counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
         self._routed = counter("router_decisions", "Replicas chosen, by why.", "why")
@@ -103,6 +104,10 @@ class Metrics:
     def prefix_break(self, model: str, cause: str) -> None:
         """A turn's prompt does not begin with the tokens of the turn before it."""
         self._breaks.labels(model if model in self._models else "other", cause).inc()
+
+    def truncated(self, api: str, messages: int) -> None:
+        """So many messages of a turn were left out of its prompt, for it to fit."""
+        self._truncated.labels(api).inc(messages)
 
     def request_refused(self, seen: RequestRefused) -> None:
         self._refused.labels(seen.api, seen.kind).inc()

@@ -128,8 +128,9 @@ class LaneLost(Struct, frozen=True):
 class RouterState(Struct, frozen=True):
     """The router as it is now. Counts from `promised` on grow as long as the router lives.
 
-    `promised` blocks of overlap against those that engines `kept`: far apart, the prefix index
-    does not see what the engines do.
+    `promised` blocks of overlap against those that engines `kept`; `astray` per cent of recent
+    blocks were promised in vain or found unpromised, and `alarm` is 1 where that is too many: the
+    prefix index does not see what the engines do. `lost` replicas owe a snapshot of their cache.
     """
 
     at: float
@@ -141,3 +142,6 @@ class RouterState(Struct, frozen=True):
     promised: int = 0
     kept: int = 0
     gaps: int = 0
+    lost: int = 0
+    astray: int = 0
+    alarm: int = 0

@@ -23,7 +23,17 @@ from parsers.ids import nine
 from parsers.schema import Schemas
 from parsers.specials import clean
 from parsers.states import Machine
-from turns.events import Cut, Event, Stop, ToolCallReady, TurnEnded, TurnFailed, Usage
+from turns.events import (
+    Cut,
+    Event,
+    ReasoningEnded,
+    Stop,
+    TextEnded,
+    ToolCallReady,
+    TurnEnded,
+    TurnFailed,
+    Usage,
+)
 from turns.frames import Finish
 from turns.turn import Tool, ToolChoice
 
@@ -114,6 +124,9 @@ class TurnParser:
         self._machine.finish(_CUTS[finish])
         events = self._taken()
         if finish == "error":
+            # What was being said broke off and is not over: Codex keeps what is, and asks again.
+            if events and isinstance(events[-1], TextEnded | ReasoningEnded):
+                events.pop()
             events.append(TurnFailed("engine", error or "the engine failed; try again"))
             return events
         stop = self._stop(finish)

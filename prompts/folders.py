@@ -150,12 +150,16 @@ def _template(family: Family) -> str:
     if own is not None:
         return own
     plain = shipped("plain") or ""
-    off = {name: value for name, value in family.thinking.off.items() if value in _OFF}
+    scheme = family.thinking
+    closed = Spelling(family, Guard(())).thought("")
+    written = f"{{{{- {closed!r} }}}}"
+    if scheme.system_off:
+        asked = f"messages and {scheme.system_off!r} in (messages[0].content | string)"
+        return f"{plain}{{%- if add_generation_prompt and {asked} %}}{written}{{%- endif %}}\n"
+    off = {name: value for name, value in scheme.off.items() if value in _OFF}
     if not off:
         return plain
     asked = " and ".join(f"{name} is defined and {name} == {off[name]!r}" for name in off)
-    closed = Spelling(family, Guard(())).thought("")
-    written = f"{{{{- {closed!r} }}}}"
     return f"{plain}{{%- if add_generation_prompt and {asked} %}}{written}{{%- endif %}}\n"
 
 

@@ -88,12 +88,14 @@ class Scribe:
         arguments: Mapping[str, Any],
         *,
         keep: Keep,
+        word: str = "",
     ) -> Conversation:
         """The conversation. Raises `InvalidRequestError` for what the model cannot take.
 
-        `keep` is the policy for earlier reasoning in this turn.
+        `keep` is the policy for earlier reasoning in this turn; `word` a switch of the template's
+        at the end of the system message.
         """
-        writing = _Writing(self, tools, arguments, keep)
+        writing = _Writing(self, tools, arguments, keep, word)
         writing.all(_joined(placed))
         return _alternating(writing.out) if self.traits.alternate else writing.out
 
@@ -102,9 +104,15 @@ class _Writing:
     """One turn being written."""
 
     def __init__(
-        self, by: Scribe, tools: Sequence[Tool], arguments: Mapping[str, Any], keep: Keep
+        self,
+        by: Scribe,
+        tools: Sequence[Tool],
+        arguments: Mapping[str, Any],
+        keep: Keep,
+        word: str,
     ) -> None:
         self.out = Conversation()
+        self._word = word
         self._keep = keep
         self._by = by
         self._tools = tools
@@ -114,7 +122,7 @@ class _Writing:
 
     def all(self, placed: Sequence[Placed]) -> None:
         keep = self._keep
-        asked = max((at for at, one in enumerate(placed) if _asks(one.message)), default=-1)
+        asked = max((at for at, one in enumerate(placed) if asks(one.message)), default=-1)
         if not (placed and placed[0].is_system):
             self._lead("", placed[0].where if placed else "messages")
         for at, one in enumerate(placed):
@@ -122,7 +130,7 @@ class _Writing:
                 self._system(one, leading=at == 0)
             elif one.message.role == "assistant":
                 kept = keep == "always" or (keep == "tool_loop" and at > asked)
-                self._reply(one, kept=kept, last=at == len(placed) - 1)
+                self._reply(one, kept=kept and not one.forgot, last=at == len(placed) - 1)
             else:
                 self._others(one)
         if self._ahead:
@@ -145,6 +153,7 @@ class _Writing:
         by = self._by
         shown = [] if by.traits.tools else by.header.of(self._tools)
         tools = hole(self.out.holes, by.spelling.tools(shown)) if shown else ""
+        text = "\n".join(filter(None, (text, self._word)))
         head = "\n\n".join(filter(None, (text, tools)))
         if not by.traits.system:
             self._ahead = head
@@ -164,7 +173,7 @@ class _Writing:
             self.out.open = True
         message["content"] = self._shaped(message["content"])
         # a family that does not reason has nothing to drop
-        whole = kept or self._by.family.thinking.default == "none"
+        whole = kept or (self._by.family.thinking.default == "none" and not placed.forgot)
         self.out.add(message, placed.where, reply=blocks, kept=whole)
 
     def _others(self, placed: Placed) -> None:
@@ -241,18 +250,23 @@ class _Writing:
                     parts.append(
                         {"type": "text", "text": self._by.header.expanded(name, self._tools)}
                     )
-                case Image():
-                    parts.append(self._image(f"{where}.content.{at}"))
+                case Image(url=url):
+                    parts.append(self._image(f"{where}.content.{at}", url))
                 case _:
                     pass
         if any(part["type"] == "image" for part in parts):
             return parts
         return "\n".join(part["text"] for part in parts)
 
-    def _image(self, where: str) -> Message:
+    def _image(self, where: str, url: str) -> Message:
         family = self._by.family
         if not family.sees_images:
             msg = f"{where}: {family.title} does not see images; remove the image"
+            raise InvalidRequestError(msg, param=where)
+        if url:
+            msg = (
+                f"{where}: images are not fetched from URLs here; send the image itself, in base64"
+            )
             raise InvalidRequestError(msg, param=where)
         return {"type": "image"}
 
@@ -286,10 +300,11 @@ def _one_reply(run: Sequence[Placed]) -> Placed:
     if len(run) == 1:
         return run[0]
     blocks = tuple(block for one in run for block in one.message.blocks)
-    return Placed(TurnMessage("assistant", blocks), run[0].where)
+    forgot = any(one.forgot for one in run)
+    return Placed(TurnMessage("assistant", blocks), run[0].where, forgot)
 
 
-def _asks(message: TurnMessage) -> bool:
+def asks(message: TurnMessage) -> bool:
     """Whether a user asks something here, rather than a tool answering."""
     if message.role != "user":
         return False

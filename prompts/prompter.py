@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from families.family import Family
 from prompts.assembly import Piece, assembled, tail_of
@@ -46,13 +47,20 @@ class PromptSettings(Struct, frozen=True):
 
     `efforts` gives reasoning budgets in tokens for effort words that the family's template does
     not take itself; None is no limit. `keep_thinking_turns` clears reasoning of older replies;
-    it shortens prompts, and breaks the prefix at every turn.
+    it shortens prompts, and breaks the prefix at every turn. A session that was idle for longer
+    than `forget_after_idle_s` goes on without what it thought before its last question: its cache
+    is gone anyway. `request_templates` lets a request bring a chat template of its own, for
+    clients that are trusted: a template may compute without end. Without `unasked_thinking` a
+    Messages client gets thinking blocks only if it asked for thinking.
     """
 
     strip_billing_header: bool = True
     hoist_system: bool = True
     fast_tokenizer: bool = True
     keep_thinking_turns: int | None = None
+    forget_after_idle_s: float | None = None
+    request_templates: bool = False
+    unasked_thinking: bool = True
     efforts: dict[str, int | None] = field(
         default_factory=lambda: {
             "minimal": 512,
@@ -130,6 +138,7 @@ class Prompter:
         self._header = ToolHeader(self._guard)
         self._spelling = Spelling(family, self._guard)
         self._voices = {name: self._voice(template) for name, template in templates.items()}
+        self._own_voices: Memo[str, _Voice] = Memo(16)
         ids = {name: tokenizer.id_of(name) for name in family.stop_tokens}
         self._stops = {name: number for name, number in ids.items() if number is not None}
 
@@ -178,6 +187,7 @@ class Prompter:
         return plan if kept == messages else self._plan(turn, kept)
 
     def _plan(self, turn: Turn, messages: list[Placed]) -> Plan:
+        turn, own = self._own_voice(turn)
         control = controls(turn, self.family, self.settings.efforts)
         arguments = {name: self._guard.argument(v) for name, v in control.arguments.items()}
         replay = self.family.replay
@@ -185,9 +195,10 @@ class Prompter:
         keep: Keep = "always" if agentic else replay.keep
         with _shallow():
             tools = self._header.of(turn.tools)
-            voice = self._voices.get("tool_use" if tools else "default") or self._voices["default"]
+            named = self._voices.get("tool_use" if tools else "default")
+            voice = own or named or self._voices["default"]
             conversation = voice.scribe.write(
-                self._stable(messages), turn.tools, arguments, keep=keep
+                self._stable(messages), turn.tools, arguments, keep=keep, word=control.word
             )
         context = Context(
             model=self.tokenizer.digest + voice.digest,
@@ -274,6 +285,22 @@ class Prompter:
         if self.settings.strip_billing_header:
             messages = without_billing(messages)
         return hoisted(messages) if self.settings.hoist_system else messages
+
+    def _own_voice(self, turn: Turn) -> tuple[Turn, _Voice | None]:
+        """The turn without the template that it brought, and what that template makes."""
+        source = turn.template_kwargs.get("chat_template")
+        if not isinstance(source, str) or not self.settings.request_templates:
+            return turn, None
+        kwargs = {name: v for name, v in turn.template_kwargs.items() if name != "chat_template"}
+        voice = self._own_voices.get(source)
+        if voice is None:
+            first = next(iter(self._voices.values())).template
+            try:
+                voice = self._voice(first.written_as(source))
+            except ValueError as err:
+                raise InvalidRequestError(str(err), param="chat_template") from err
+            self._own_voices.put(source, voice)
+        return replace(turn, template_kwargs=kwargs), voice
 
     def _voice(self, template: ChatTemplate) -> _Voice:
         family, guard = self.family, self._guard

@@ -21,7 +21,8 @@ from prompts.canonical import (
     without_reasoning,
 )
 from prompts.messages import Conversation
-from turns.reply import CutCall, Reply
+from turns.blocks import Reasoning, Text, ToolCall
+from turns.reply import Reply
 
 
 class Memory(Struct, frozen=True):
@@ -65,7 +66,7 @@ def names(conversation: Conversation, reply: Reply, context: Context) -> tuple[s
 
     What was cut, failed, or ended by a stop string is not what the client will send back.
     """
-    blocks = [block for block in reply.blocks if not isinstance(block, CutCall)]
+    blocks = [block for block in reply.blocks if isinstance(block, Text | Reasoning | ToolCall)]
     if len(blocks) < len(reply.blocks) or not blocks or reply.failed or conversation.open:
         return ()
     if reply.stop is None or reply.stop == "stop_sequence":

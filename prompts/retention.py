@@ -12,6 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from prompts.messages import asks
 from prompts.stabilise import Placed
 from turns.blocks import Block, Reasoning, Text, ToolCall, ToolResult
 from turns.turn import Turn
@@ -61,15 +62,17 @@ def edits_of(turn: Turn, *, thinking_turns: int | None) -> Edits:
 
 
 def forgotten(messages: Sequence[Placed], *, before: int, turns: int | None) -> list[Placed]:
-    """Without the reasoning that stands before message `before` or in all but the last replies."""
-    kept = [at for at, one in enumerate(messages) if _thinks(one)]
+    """Without the reasoning that stands before message `before` or in all but the last replies.
+
+    A client that sends no reasoning back may have had some with any of its replies.
+    """
+    replies = [at for at, one in enumerate(messages) if one.message.role == "assistant"]
+    kept = [at for at in replies if _thinks(messages[at])] or replies
     limit = before
     if turns is not None and len(kept) > turns:
         limit = max(limit, kept[len(kept) - turns] if turns else len(messages))
     return [
-        _with(one, tuple(b for b in one.message.blocks if not isinstance(b, Reasoning)))
-        if at < limit and _thinks(one)
-        else one
+        _forgot(one) if at < limit and one.message.role == "assistant" else one
         for at, one in enumerate(messages)
     ]
 
@@ -105,8 +108,7 @@ def last_question(turn: Turn) -> int:
     What the model thought before it can be forgotten when a session's cache has gone cold.
     """
     for at in range(len(turn.messages) - 1, -1, -1):
-        message = turn.messages[at]
-        if message.role == "user" and any(isinstance(block, Text) for block in message.blocks):
+        if asks(turn.messages[at]):
             return at
     return 0
 
@@ -120,15 +122,18 @@ def _count(said: Any, of: str) -> int | None:
 
 
 def _thinks(placed: Placed) -> bool:
-    return placed.message.role == "assistant" and any(
-        isinstance(block, Reasoning) for block in placed.message.blocks
-    )
+    return any(isinstance(block, Reasoning) for block in placed.message.blocks)
+
+
+def _forgot(placed: Placed) -> Placed:
+    blocks = tuple(b for b in placed.message.blocks if not isinstance(b, Reasoning))
+    return Placed(replace(placed.message, blocks=blocks), placed.where, forgot=True)
 
 
 def _with(placed: Placed, blocks: tuple[Block, ...]) -> Placed:
     if blocks == placed.message.blocks:
         return placed
-    return Placed(replace(placed.message, blocks=blocks), placed.where)
+    return replace(placed, message=replace(placed.message, blocks=blocks))
 
 
 def _clear(block: Block, gone: set[str], edits: Edits) -> Block:

@@ -22,10 +22,14 @@ _SYSTEM = frozenset({"system", "developer"})
 
 
 class Placed(Struct, frozen=True):
-    """A message and where the client put it: `messages.2`, `system`."""
+    """A message and where the client put it: `messages.2`, `system`.
+
+    `forgot` is a reply without its reasoning, which nothing shall bring back.
+    """
 
     message: Message
     where: str
+    forgot: bool = False
 
     @property
     def is_system(self) -> bool:

@@ -2,8 +2,8 @@
 
 The environment is that of `transformers` (`apply_chat_template`): trimmed blocks, loop controls,
 the `generation` tag, `tojson` without HTML escapes and with key order kept, `raise_exception`,
-`strftime_now`. Templates come from the model folder or from `templates/` beside this file, never
-from a request.
+`strftime_now`. Templates come from the model folder or from `templates/` beside this file, and
+from a request only where the operator allows it (`PromptSettings.request_templates`).
 """
 
 from __future__ import annotations
@@ -132,11 +132,16 @@ class ChatTemplate:
         """`tokens` are the model's named tokens (`bos_token` …), which templates write out."""
         self.source = source
         self._tokens = dict(tokens or {})
+        self._clock = clock
         try:
             self._compiled = _environment(clock).from_string(source)
         except jinja2.TemplateSyntaxError as err:
             msg = f"the chat template does not parse, line {err.lineno}: {err.message}"
             raise ValueError(msg) from err
+
+    def written_as(self, source: str) -> ChatTemplate:
+        """Another template of the same model. Raises `ValueError` if it does not parse."""
+        return ChatTemplate(source, tokens=self._tokens, clock=self._clock)
 
     def render(
         self,

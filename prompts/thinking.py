@@ -21,12 +21,13 @@ class Controls(Struct, frozen=True):
     """What the thinking setting of a turn comes to.
 
     `on` is None where the family does not reason. `budget` is the engine's limit of reasoning
-    tokens, None for none.
+    tokens, None for none. `word` goes to the end of the system message, on a line of its own.
     """
 
     on: bool | None
     arguments: dict[str, Any] = field(default_factory=dict)
     budget: int | None = None
+    word: str = ""
 
 
 def controls(turn: Turn, family: Family, efforts: Mapping[str, int | None]) -> Controls:
@@ -39,16 +40,18 @@ def controls(turn: Turn, family: Family, efforts: Mapping[str, int | None]) -> C
     own = turn.template_kwargs
     if refused := sorted(_RESERVED & own.keys()):
         msg = f"chat_template_kwargs may not set {refused[0]}"
+        if refused[0] == "chat_template":
+            msg = "this server takes no chat template from a request; leave it out"
         raise InvalidRequestError(msg, param=f"chat_template_kwargs.{refused[0]}")
     scheme = family.thinking
     if scheme.default == "none":
         return Controls(None, dict(own))
     thinking = turn.thinking
     if thinking.mode == "off" or thinking.effort in _SILENT:
-        return Controls(False, {**own, **scheme.off})
+        return Controls(False, {**own, **scheme.off}, word=scheme.system_off)
     said = thinking.mode == "on" or bool(turn.tools) or scheme.default == "on"
     if not _own_switch(own, family, on=said):
-        return Controls(False, {**scheme.off, **own})
+        return Controls(False, {**scheme.off, **own}, word=scheme.system_off)
     arguments: dict[str, Any] = dict(scheme.on)
     if turn.tools:
         arguments |= family.replay.agentic
@@ -58,7 +61,8 @@ def controls(turn: Turn, family: Family, efforts: Mapping[str, int | None]) -> C
         budget = efforts.get(thinking.effort)
     if scheme.budget_arg and budget is not None:
         arguments[scheme.budget_arg] = budget
-    return Controls(True, {**arguments, **own}, budget)
+    word = scheme.system_on if scheme.default != "on" else ""  # else it is the template's habit
+    return Controls(True, {**arguments, **own}, budget, word)
 
 
 def _own_switch(own: Mapping[str, Any], family: Family, *, on: bool) -> bool:

@@ -1,18 +1,19 @@
 """The dispatch side channel: a complete call is announced the instant it is complete.
 
-Opt-in (`x-treadle-dispatch: events|comments`), because strict clients fail on events they do not
-know. As `events`, an event of the API's own framing; as `comments`, an SSE comment with the same
-JSON, which every client skips. A call is announced once, and never one that was cut; a span of
-reasoning likewise, when it ends. The payload is that of NVIDIA's post on agentic harnesses.
+Opt-in (`x-treadle-dispatch: events|comments`, or the model's own setting, which `off` switches off
+again), because strict clients fail on events they do not know. As `events`, an event of the API's
+own framing; as `comments`, an SSE comment with the same JSON, which every client skips. A call is
+announced once, and never one that was cut; a span of reasoning likewise, when it ends. The payload
+is that of NVIDIA's post on agentic harnesses.
 """
 
 from __future__ import annotations
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
-from protocols import sse
+from protocols import sse, tool_servers
 from protocols.protocol import Encoder
 from turns.events import (
     Event,
@@ -47,15 +48,41 @@ def function(index: int, call_id: str, name: str, arguments: str) -> dict[str, A
 
 def announced(encoder: Speaker, turn: Turn) -> Encoder:
     """The encoder itself, or one that announces where the turn asked for it."""
-    asked = turn.echo.get("dispatch")
-    return Announcer(encoder, comments=asked == "comments") if asked else encoder
+    asked = turn.echo.get("dispatch") or "off"
+    if asked == "off":
+        return encoder
+    return Announcer(
+        encoder,
+        comments=asked == "comments",
+        choice=turn.echo.get("choice", 0),
+        served=tool_servers.served(turn),
+    )
+
+
+def interim(speaker: Speaker, turn: Turn, name: str, fields: dict[str, Any]) -> bytes:
+    """The synopsis of a tool that we run for the client, where the turn asked to be told."""
+    asked = turn.echo.get("synopses") or "off"
+    if asked == "comments":
+        return sse.comment(name.encode() + b" " + sse.dumps(fields))
+    return b"" if asked == "off" else speaker.aside(name, fields)
 
 
 class Announcer:
-    """Wraps an encoder; adds the announcements and touches nothing else."""
+    """Wraps an encoder; adds the announcements and touches nothing else. `choice` is which of
+    several replies to one request this is.
+    """
 
-    def __init__(self, encoder: Speaker, *, comments: bool) -> None:
+    def __init__(
+        self,
+        encoder: Speaker,
+        *,
+        comments: bool,
+        choice: int = 0,
+        served: Container[str] = frozenset(),
+    ) -> None:
         self._encoder = encoder
+        self._choice = choice
+        self._served = served
         self._comments = comments
         self._started: ToolCallStarted | None = None
         self._thought: list[str] = []
@@ -87,12 +114,12 @@ class Announcer:
             case ReasoningEnded():
                 text = "".join(self._thought)
                 self._thought.clear()
-                return self._say(REASONING, {"index": 0, "reasoning_content": text})
-            case ToolCallStarted():
-                self._started = event
+                return self._say(REASONING, {"index": self._choice, "reasoning_content": text})
+            case ToolCallStarted(name=name):
+                self._started = None if name in self._served else event
             case ToolCallReady(arguments=arguments) if self._started is not None:
                 call = self._encoder.called(self._started, arguments)
-                return self._say(CALL, {"choice_index": 0, "tool_call": call})
+                return self._say(CALL, {"choice_index": self._choice, "tool_call": call})
             case _:
                 pass
         return b""

@@ -14,7 +14,7 @@ import msgspec
 from turns.turn import Hints
 
 LONGEST = 256
-DISPATCH = ("events", "comments")
+DISPATCH = ("events", "comments", "off")
 # (session, parent) header pairs of harnesses that name a conversation by one header.
 PLAIN = (
     ("x-treadle-session", "x-treadle-parent-session"),
@@ -33,6 +33,7 @@ class AgentHints(msgspec.Struct):
     osl: int | None = None
     latency_sensitivity: float | None = None
     speculative_prefill: bool | None = None
+    deadline_s: float | None = None
 
 
 def plain(headers: Mapping[str, str], name: str) -> str:
@@ -91,6 +92,17 @@ def hints(headers: Mapping[str, str], nvext: Any, ignored: list[str]) -> Hints:
 
 
 def dispatch(headers: Mapping[str, str]) -> str:
-    """`x-treadle-dispatch`: how complete calls are announced beside the stream, "" for not."""
-    asked = headers.get("x-treadle-dispatch", "").strip().lower()
+    """`x-treadle-dispatch`: how complete calls are announced beside the stream, "" where the
+    client does not say.
+    """
+    return _aside(headers, "x-treadle-dispatch")
+
+
+def synopses(headers: Mapping[str, str]) -> str:
+    """`x-treadle-synopses`: how interim results of running tools are told, "" and "off" for not."""
+    return _aside(headers, "x-treadle-synopses")
+
+
+def _aside(headers: Mapping[str, str], name: str) -> str:
+    asked = headers.get(name, "").strip().lower()
     return asked if asked in DISPATCH else ""

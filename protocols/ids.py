@@ -38,3 +38,9 @@ def tool_use(call_id: str, turn_id: str, index: int) -> str:
     """The same id as Anthropic spells it. An id that the model itself made is left alone."""
     minted = call(call_id, turn_id, index)
     return f"toolu_{minted[5:]}" if minted.startswith("call_") else minted
+
+
+def mcp_tool_use(call_id: str, turn_id: str, index: int) -> str:
+    """The same for a call that is answered inside the turn."""
+    minted = call(call_id, turn_id, index)
+    return f"mcptoolu_{minted[5:]}" if minted.startswith("call_") else minted

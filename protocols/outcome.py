@@ -7,14 +7,14 @@ engine said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Literal
 
 from turns.blocks import ToolCall
 from turns.events import Stop
 from turns.reply import CutCall, ReplyBlock
 
-Outcome = Literal["end", "tool_use", "length", "stop_sequence", "cancelled"]
+Outcome = Literal["end", "tool_use", "length", "stop_sequence", "cancelled", "paused"]
 
 
 def outcome(stop: Stop, *, called: bool, cut: bool) -> Outcome:
@@ -25,10 +25,16 @@ def outcome(stop: Stop, *, called: bool, cut: bool) -> Outcome:
         return "length"
     if stop == "stop_sequence":
         return "stop_sequence"
+    if stop == "paused":
+        return "paused"
     return "tool_use" if called else "end"
 
 
-def outcome_of(stop: Stop | None, blocks: Iterable[ReplyBlock]) -> Outcome:
-    """The same for a whole reply; one that never ended was cancelled."""
-    kinds = {type(block) for block in blocks}
+def outcome_of(
+    stop: Stop | None, blocks: Iterable[ReplyBlock], served: Container[str] = ()
+) -> Outcome:
+    """The same for a whole reply; one that never ended was cancelled. A call to a `served` tool is
+    none that the client must answer.
+    """
+    kinds = {type(b) for b in blocks if not (isinstance(b, ToolCall) and b.name in served)}
     return outcome(stop or "cancelled", called=ToolCall in kinds, cut=CutCall in kinds)

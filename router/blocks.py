@@ -15,16 +15,21 @@ from xxhash import xxh3_64_intdigest
 
 _WORD = 4
 _SALT_SEED = 1
+_LORA_SEED = 2
 
 
-def root(salt: str = "") -> int:
-    """The parent of a chain's first block."""
-    return xxh3_64_intdigest(salt.encode(), _SALT_SEED) if salt else 0
+def root(salt: str = "", lora: str = "") -> int:
+    """The parent of a chain's first block, under a cache salt and a LoRA adapter."""
+    seed = xxh3_64_intdigest(lora.encode(), _LORA_SEED) if lora else _SALT_SEED
+    return xxh3_64_intdigest(salt.encode(), seed) if salt or lora else 0
 
 
-def follow(parent: int, ids: Sequence[int], block_size: int) -> list[int]:
+def follow(
+    parent: int, ids: Sequence[int], block_size: int, extras: Sequence[str] | None = None
+) -> list[int]:
     """Hashes of the whole blocks of `ids` that follow the block `parent`.
 
+    `extras` has, per block, what it depends on besides tokens (an image's key), "" for nothing.
     Raises ValueError for a block size below 1 and OverflowError for an id outside u32.
     """
     if block_size < 1:
@@ -35,14 +40,23 @@ def follow(parent: int, ids: Sequence[int], block_size: int) -> list[int]:
     hashes: list[int] = []
     append, digest = hashes.append, xxh3_64_intdigest
     for start in range(0, len(raw) - width + 1, width):
+        if extras is not None and (extra := extras[len(hashes)]):
+            parent = digest(extra.encode(), parent)
         parent = digest(raw[start : start + width], parent)
         append(parent)
     return hashes
 
 
-def chain(ids: Sequence[int], block_size: int, salt: str = "") -> list[int]:
+def chain(
+    ids: Sequence[int],
+    block_size: int,
+    salt: str = "",
+    *,
+    lora: str = "",
+    extras: Sequence[str] | None = None,
+) -> list[int]:
     """Hashes of all whole blocks of a prompt, first to last."""
-    return follow(root(salt), ids, block_size)
+    return follow(root(salt, lora), ids, block_size, extras)
 
 
 def extend(hashes: Sequence[int], ids: Sequence[int], block_size: int, salt: str = "") -> list[int]:

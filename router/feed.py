@@ -7,7 +7,7 @@ that its place is unknown. Either way the replica is `lost` until `resync` bring
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from router.index import PrefixIndex
 from router.kv import KvEvent, KvStored
@@ -62,6 +62,38 @@ class Feed:
         if replica in self._sizes:
             self._restart(replica)
         return self.take(replica, events, number)
+
+    def restock(
+        self, replica: str, holdings: Mapping[int, int], number: int, *, first: bool, last: bool
+    ) -> bool:
+        """A part of a snapshot in our own names (`router.holdings`), as of batch `number`.
+
+        The first part replaces the view; with the last one the replica is lost no more.
+        """
+        if replica not in self._sizes:
+            return True
+        if first:
+            self._restart(replica)
+            self.lost.add(replica)
+        self.index.hold(replica, holdings)
+        if last:
+            self.heard[replica] = number
+            self.lost.discard(replica)
+        return True
+
+    def told(self, replica: str, number: int) -> bool:
+        """The number of the replica's latest batch, by its own report. False: send a snapshot.
+
+        This is how a view is found wanting that heard nothing at all: that of a router which has
+        just started, and that of a replica whose last message was lost.
+        """
+        if replica not in self._sizes or number < 0:
+            return True
+        if replica not in self.lost and self.heard.get(replica, -1) < number:
+            self.index.add(replica)
+            self.lost.add(replica)
+            self.gaps += 1
+        return replica not in self.lost
 
     def _restart(self, replica: str) -> None:
         self.index.add(replica)

@@ -15,11 +15,11 @@ entries are swept a few at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from router.blocks import follow, root
-from router.kv import KvCleared, KvEvent, KvRemoved, KvStored
+from router.kv import KvCleared, KvEvent, KvHeld, KvRemoved, KvStored
 from router.predictions import Predictions
 
 _SWEEP = 512
@@ -124,6 +124,8 @@ class PrefixIndex:
         match event:
             case KvStored():
                 return self._store(seat, event)
+            case KvHeld(block_hashes=theirs, ours=ours):
+                self._place(seat, theirs, ours)
             case KvRemoved(block_hashes=block_hashes):
                 for block in block_hashes:
                     self._drop(seat, block)
@@ -132,14 +134,19 @@ class PrefixIndex:
         return True
 
     def _store(self, seat: Seat, event: KvStored) -> bool:
-        parent = root(event.salt) if event.parent is None else seat.chain_of.get(event.parent)
-        if parent is None:
+        if event.parent is None:
+            parent: int | None = root(event.salt, event.lora)
+        else:
+            parent = seat.chain_of.get(event.parent)
+        if parent is None or len(event.token_ids) != len(event.block_hashes) * event.block_size:
             return False
-        ours = follow(parent, event.token_ids, event.block_size)
-        if len(ours) != len(event.block_hashes):
-            return False
+        ours = follow(parent, event.token_ids, event.block_size, event.extras)
+        self._place(seat, event.block_hashes, ours)
+        return True
+
+    def _place(self, seat: Seat, names: Sequence[int], ours: Sequence[int]) -> None:
         blocks, bit, intern = self._blocks, seat.bit, self._intern
-        for theirs, block in zip(event.block_hashes, ours, strict=True):
+        for theirs, block in zip(names, ours, strict=True):
             seat.chain_of[theirs] = block
             held = blocks.get(block, 0)
             if not held & bit:
@@ -147,7 +154,6 @@ class PrefixIndex:
             self.predictions.settle(bit, block)
         if len(blocks) > self.max_blocks:
             self._trim()
-        return True
 
     def _drop(self, seat: Seat, theirs: int) -> None:
         block = seat.chain_of.pop(theirs, None)
@@ -181,14 +187,9 @@ class PrefixIndex:
         """The replica's confirmed blocks, engine's hash to ours (for a snapshot)."""
         return self._seats[replica].chain_of
 
-    def hold(self, replica: str, holdings: dict[int, int]) -> None:
-        """Put back what `holdings` gave."""
-        seat = self._seats[replica]
-        for theirs, block in holdings.items():
-            seat.chain_of[theirs] = block
-            self._blocks[block] = self._intern(self._blocks.get(block, 0) | seat.bit)
-        if len(self._blocks) > self.max_blocks:
-            self._trim()
+    def hold(self, replica: str, holdings: Mapping[int, int]) -> None:
+        """Add what `holdings` (this one or the replica's own) gave."""
+        self._place(self._seats[replica], list(holdings), list(holdings.values()))
 
     def _intern(self, mask: int) -> int:
         if len(self._masks) > _MAX_MASKS:

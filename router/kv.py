@@ -2,6 +2,7 @@
 
 Wire form: msgpack arrays with a leading tag. Hashes are the engine's own and mean something only
 beside the replica they came from; the index keys on `token_ids` and the chain of parents.
+A replica may work that out itself (`router.holdings`) and send `KvHeld`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ class KvStored(Struct, frozen=True, array_like=True, tag=0):
     token_ids: list[int]
     block_size: int
     salt: str = ""
+    lora: str = ""
+    extras: list[str] | None = None
+    """Per block: what besides its tokens it was computed from (images), "" for nothing."""
 
 
 class KvRemoved(Struct, frozen=True, array_like=True, tag=1):
@@ -27,4 +31,11 @@ class KvCleared(Struct, frozen=True, array_like=True, tag=2):
     pass
 
 
-KvEvent = KvStored | KvRemoved | KvCleared
+class KvHeld(Struct, frozen=True, array_like=True, tag=3):
+    """`KvStored` with our names of the blocks beside the engine's: nothing is left to hash."""
+
+    block_hashes: list[int]
+    ours: list[int]
+
+
+KvEvent = KvStored | KvRemoved | KvCleared | KvHeld

@@ -9,7 +9,7 @@ back.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from router.pace import Pace
 from router.policy import POLICIES, Tuning, View
 from router.queue import Queue
 from router.snapshot import VERSION, Member, State, decode, encode
+from router.trust import Trust
 
 Answer = tuple[Ask, Choice | Refusal]
 
@@ -64,6 +65,7 @@ class Router:
         self.feed = Feed(self.index)
         self.queue = Queue(limit=chosen.queue_limit, patience=chosen.queue_patience)
         self.pace = Pace()
+        self.trust = Trust()
         self.counts: Counter[str] = Counter()
         self._answers: list[Answer] = []  # to turns that lost their place in the queue
 
@@ -91,6 +93,16 @@ class Router:
     def resync(self, replica: str, events: Iterable[KvEvent], *, number: int | None = None) -> bool:
         """Replace the view of a member by a snapshot of its cache as of batch `number`."""
         return self.feed.resync(replica, events, number)
+
+    def restock(
+        self, replica: str, holdings: Mapping[int, int], *, number: int, first: bool, last: bool
+    ) -> bool:
+        """A part of a snapshot that names blocks by our hashes; see `Feed.restock`."""
+        return self.feed.restock(replica, holdings, number, first=first, last=last)
+
+    def told(self, replica: str, number: int) -> bool:
+        """A member's own word on how many batches it has sent. False: fetch a snapshot of it."""
+        return self.feed.told(replica, number)
 
     def choose(self, ask: Ask, now: float) -> Decision:
         """A replica with a reservation, a place in the queue, or a refusal."""
@@ -135,6 +147,7 @@ class Router:
             size = self.fleet.replicas[made.replica].info.block_size
             self.counts["promised"] += made.overlap_blocks
             self.counts["kept"] += min(made.overlap_blocks, cached_tokens // size)
+            self.trust.saw(made.overlap_blocks, cached_tokens // size)
         return made is not None
 
     def release(self, reservation: str, now: float) -> bool:
@@ -170,6 +183,9 @@ class Router:
             "promised": self.counts["promised"],
             "kept": self.counts["kept"],
             "gaps": self.feed.gaps,
+            "lost": len(self.feed.lost),
+            "astray": self.trust.astray,
+            "alarm": int(self.trust.alarm),
         }
 
     def snapshot(self, now: float, *, blocks: bool = True) -> bytes:

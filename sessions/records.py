@@ -97,6 +97,13 @@ class StoredResponse(Struct, frozen=True):
     ancestors: tuple[str, ...] = ()
 
 
+class Idled(Struct, frozen=True):
+    """A conversation as its last turn left it: reasoning before message `before` is gone."""
+
+    at: float
+    before: int
+
+
 class Kind(Generic[T]):
     """A kind of record: its name in keys and its type. A turn cannot go on without a record that
     it `needs`: where the store is away, asking for one is an error and not "there is none".
@@ -123,6 +130,7 @@ _encoder = msgpack.Encoder()
 REPLY = Kind("reply", StoredReply)
 TURNS = Kind("turns", str)  # of a session: its turns' ids, a list
 LEDGER = Kind("ledger", bytes)
+IDLED = Kind("idled", Idled)
 SECRET = Kind("secret", str)  # of the cluster: what reasoning is sealed with
 RESPONSE = Kind("response", StoredResponse, needed=True)
 BEAT = Kind("beat", bool, needed=True)  # of a response: somebody is at work on it

@@ -6,7 +6,8 @@ bound wins and its origin is kept, because the model is told why it was cut.
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -23,6 +24,10 @@ TASK_SHARE = 0.25
 CONTEXT_SHARE = 0.02
 SYNOPSIS_TOKENS = (96, 512)
 BYTES_PER_TOKEN = 4
+MOST = 1e12
+"""What is over it is no number that anything real has left."""
+
+N = TypeVar("N", int, float)
 
 
 class Budget(Struct, frozen=True):
@@ -67,6 +72,49 @@ class Purse(Struct, frozen=True):
     task_tokens: int | None = None
     further_calls: float = 0.0
     concurrent: int = 1
+
+
+def purse_from(value: Any) -> Purse | None:
+    """What a caller says of itself that it has left; None where it says nothing that can be read.
+    It is believed because it can only make a budget tighter.
+    """
+    if not isinstance(value, Mapping):
+        return None
+    context, tokens = _number(value, "context"), _number(value, "tokens")
+    return Purse(
+        deadline=_number(value, "seconds"),
+        context=None if context is None else int(context),
+        task_tokens=None if tokens is None else int(tokens),
+        further_calls=_number(value, "furtherCalls") or 0.0,
+        concurrent=max(1, int(_number(value, "concurrent") or 1)),
+    )
+
+
+def _number(value: Mapping[str, Any], name: str) -> float | None:
+    """A finite number that is not negative."""
+    found = value.get(name)
+    if not isinstance(found, int | float) or isinstance(found, bool):
+        return None
+    return float(found) if 0 <= found < MOST else None
+
+
+def tighter(one: Purse | None, other: Purse | None) -> Purse | None:
+    """The purse that satisfies both."""
+    if one is None or other is None:
+        return one or other
+    return Purse(
+        deadline=_least(one.deadline, other.deadline),
+        context=_least(one.context, other.context),
+        task_tokens=_least(one.task_tokens, other.task_tokens),
+        further_calls=max(one.further_calls, other.further_calls),
+        concurrent=max(one.concurrent, other.concurrent),
+    )
+
+
+def _least(one: N | None, other: N | None) -> N | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)
 
 
 def share(left: float, further_calls: float, concurrent: int) -> float:

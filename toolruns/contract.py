@@ -15,6 +15,10 @@ from msgspec import Struct, field
 EXTENSION = "dev.treadle/streaming-tools"
 META = "dev.treadle/streaming"
 TRAJECTORY_META = "dev.treadle/trajectory"
+BUDGET_META = "dev.treadle/budget"
+"""What a caller says that it has left: `{seconds, context, tokens, furtherCalls, concurrent}`."""
+SYNOPSES_META = "dev.treadle/synopses"
+"""A caller that sets it is told whole synopses as progress, not lines for a person."""
 
 Mode = Literal["request_response", "chunked", "paginated", "unbounded"]
 Unit = Literal["row", "page", "hit", "line", "record"]

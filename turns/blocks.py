@@ -50,6 +50,20 @@ class Image(Struct, frozen=True, tag="image"):
     url: str = ""
 
 
+class Document(Struct, frozen=True, tag="document"):
+    """A file to be read to the model: base64 `data`, or a `url`; exactly one of the two is set.
+
+    `title` and `context` go before its text. No model sees one: it is text, or `Opaque`, before a
+    prompt is rendered (`actors.attachments`).
+    """
+
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+    title: str = ""
+    context: str = ""
+
+
 class ToolReference(Struct, frozen=True, tag="tool_reference"):
     """A deferred tool that becomes visible to the model at this place of the conversation."""
 
@@ -60,7 +74,7 @@ class ToolResult(Struct, frozen=True, tag="tool_result"):
     """What a tool sent back for the call `call_id`."""
 
     call_id: str
-    content: tuple[Text | Image | ToolReference, ...] = ()
+    content: tuple[Text | Image | Document | ToolReference, ...] = ()
     is_error: bool = False
     name: str = ""
 
@@ -72,7 +86,7 @@ class Opaque(Struct, frozen=True, tag="opaque"):
     value: Any = None
 
 
-Block = Text | Reasoning | ToolCall | ToolResult | Image | ToolReference | Opaque
+Block = Text | Reasoning | ToolCall | ToolResult | Image | Document | ToolReference | Opaque
 
 
 class Message(Struct, frozen=True):

@@ -4,17 +4,20 @@ A turn is `TurnStarted`, then blocks one after the other, then exactly one `Turn
 `TurnFailed`. A block is `ReasoningDelta+ ReasoningEnded`, `TextDelta+ TextEnded`, or
 `ToolCallStarted ToolArgumentsDelta* (ToolCallReady | ToolCallCut)`. Blocks never overlap: one is
 ended before the next begins. `index` counts the tool calls of the turn from 0.
+
+Where the server itself runs tools, `ToolsListed` comes before all blocks, `ToolCallAnswered` once
+for every such call, between blocks, and `ToolCallProgressed` anywhere between call and answer.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
 from turns.errors import ErrorKind
 
-Stop = Literal["end", "tool_use", "length", "stop_sequence", "cancelled"]
+Stop = Literal["end", "tool_use", "length", "stop_sequence", "cancelled", "paused"]
 Cut = Literal["length", "cancel", "malformed"]
 
 
@@ -90,6 +93,28 @@ class TurnFailed(Struct, frozen=True, array_like=True, tag=10):
     message: str
 
 
+class ToolsListed(Struct, frozen=True, array_like=True, tag=11):
+    """The tools of a server, as it lists them: `{name, description, input_schema, annotations}`."""
+
+    server: str
+    tools: tuple[dict[str, Any], ...]
+
+
+class ToolCallProgressed(Struct, frozen=True, array_like=True, tag=12):
+    """The interim result of a call that still runs, for whoever watches; the model reads none."""
+
+    index: int
+    synopsis: str
+
+
+class ToolCallAnswered(Struct, frozen=True, array_like=True, tag=13):
+    """What a call that the server ran gave back, as the model reads it."""
+
+    index: int
+    text: str
+    is_error: bool = False
+
+
 Event = (
     TurnStarted
     | ReasoningDelta
@@ -102,4 +127,7 @@ Event = (
     | ToolCallCut
     | TurnEnded
     | TurnFailed
+    | ToolsListed
+    | ToolCallProgressed
+    | ToolCallAnswered
 )

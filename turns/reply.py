@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec import Struct
 
@@ -16,9 +17,12 @@ from turns.events import (
     TextDelta,
     TextEnded,
     ToolArgumentsDelta,
+    ToolCallAnswered,
     ToolCallCut,
+    ToolCallProgressed,
     ToolCallReady,
     ToolCallStarted,
+    ToolsListed,
     TurnEnded,
     TurnFailed,
     TurnStarted,
@@ -33,7 +37,22 @@ class CutCall(Struct, frozen=True, tag="cut_call"):
     reason: Cut
 
 
-ReplyBlock = Text | Reasoning | ToolCall | CutCall
+class ToolAnswer(Struct, frozen=True, tag="tool_answer"):
+    """What the call number `index` gave back, where the server ran it."""
+
+    index: int
+    text: str
+    is_error: bool = False
+
+
+class ToolListing(Struct, frozen=True, tag="tool_listing"):
+    """The tools of a server that the server side asked for them."""
+
+    server: str
+    tools: tuple[dict[str, Any], ...]
+
+
+ReplyBlock = Text | Reasoning | ToolCall | CutCall | ToolAnswer | ToolListing
 
 
 class Reply(Struct, frozen=True):
@@ -74,6 +93,12 @@ class Fold:
                 self._blocks.append(self._called(arguments))
             case ToolCallCut(reason=reason):
                 self._blocks.append(CutCall(self._called(self._take()), reason))
+            case ToolsListed(server=server, tools=tools):
+                self._blocks.append(ToolListing(server, tools))
+            case ToolCallAnswered(index=index, text=text, is_error=is_error):
+                self._blocks.append(ToolAnswer(index, text, is_error))
+            case ToolCallProgressed():
+                pass
             case TurnStarted(input_tokens=tokens, cached_tokens=cached):
                 self._usage = Usage(tokens, cached)
             case TurnEnded(usage=usage):

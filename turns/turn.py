@@ -7,6 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from turns.blocks import Message
+from turns.servers import Served, ToolServer
 
 Api = Literal["messages", "responses", "chat"]
 
@@ -16,7 +17,7 @@ class Tool(Struct, frozen=True):
 
     `parameters` is the JSON schema as received, its key order kept. A `custom` tool takes free
     text, constrained by `format` where the engine can. A `deferred` tool stays out of the prompt's
-    tool header until a `ToolReference` shows it.
+    tool header until a `ToolReference` shows it. A `served` tool is run by us, not by the client.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Tool(Struct, frozen=True):
     deferred: bool = False
     namespace: str = ""
     format: dict[str, Any] | None = None
+    served: Served | None = None
 
 
 class ToolChoice(Struct, frozen=True):
@@ -40,13 +42,15 @@ class ToolChoice(Struct, frozen=True):
 class Thinking(Struct, frozen=True):
     """The neutral thinking control of all APIs. `default` leaves the choice to the family.
 
-    `budget` is in tokens. `show` says whether the client asked to see the reasoning.
+    `budget` is in tokens. `show` says whether the client asked to see the reasoning; `hidden` that
+    it shall not even learn of it.
     """
 
     mode: Literal["default", "on", "off"] = "default"
     effort: str = ""
     budget: int | None = None
     show: bool = True
+    hidden: bool = False
 
 
 class Sampling(Struct, frozen=True):
@@ -77,13 +81,16 @@ class Hints(Struct, frozen=True, omit_defaults=True):
     """What the harness told about the turn (`nvext.agent_hints`, `x-treadle-*`), as received.
 
     `priority`: higher is more urgent. `osl`: expected output length in tokens.
-    `latency_sensitivity`: 0 (batch) to 1 (interactive).
+    `latency_sensitivity`: 0 (batch) to 1 (interactive). `deadline_s`: seconds that the whole task
+    has left; `task_tokens`: tokens that it has left (Anthropic's `task_budget`).
     """
 
     priority: int = 0
     osl: int | None = None
     latency_sensitivity: float | None = None
     speculative_prefill: bool = False
+    deadline_s: float | None = None
+    task_tokens: int | None = None
 
 
 class Turn(Struct, frozen=True):
@@ -92,7 +99,8 @@ class Turn(Struct, frozen=True):
     `session` is the harness's own session key or "" when it gave none. `template_kwargs` goes to
     the chat template as it is. `edits` say what the client wants forgotten of its history, as
     received (Anthropic's `context_management`). `previous` is the id of a stored response that this
-    turn continues.
+    turn continues. `servers` have tools that we run; `approved` are ids of calls to them that stand
+    in `messages` without a result, because the client had to consent first.
     """
 
     id: str
@@ -112,5 +120,7 @@ class Turn(Struct, frozen=True):
     store: bool = False
     template_kwargs: dict[str, Any] = field(default_factory=dict)
     edits: tuple[dict[str, Any], ...] = ()
+    servers: tuple[ToolServer, ...] = ()
+    approved: tuple[str, ...] = ()
     echo: dict[str, Any] = field(default_factory=dict)
     """Request fields that only this API's own encoder reads back (metadata, include_usage …)."""

@@ -10,10 +10,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from protocols import bodies
+from protocols import bodies, documents
 from protocols.anthropic import wire
+from protocols.tool_servers import flat_name
 from turns.blocks import (
     Block,
+    Document,
     Image,
     Opaque,
     Reasoning,
@@ -24,7 +26,7 @@ from turns.blocks import (
 )
 from turns.errors import InvalidRequestError
 
-Seen = Text | Image | ToolReference
+Seen = Text | Image | Document | ToolReference
 
 
 class Found:
@@ -96,7 +98,10 @@ def _call(found: Found) -> list[Block]:
     if bodies.given(part.input):
         bodies.value(part.input, f"{found.where}.input")  # well-formed, or a fault here
         arguments = bodies.text_of(part.input)
-    return [ToolCall(part.id or "", part.name, arguments)]
+    name = part.name
+    if part.type == "mcp_tool_use" and part.server_name:
+        name = flat_name(part.server_name, name)
+    return [ToolCall(part.id or "", name, arguments)]
 
 
 def _result(found: Found) -> list[Block]:
@@ -135,13 +140,19 @@ def _image(found: Found) -> list[Block]:
 
 
 def _document(found: Found) -> list[Block]:
-    """Plain text and content documents are shown, under their title; others cannot be."""
-    source = found.source()
-    head = [Text(line) for line in (found.part.title, found.part.context) if line]
+    """Text is shown under its title; a file is to be read first; one kept elsewhere cannot be."""
+    source, part = found.source(), found.part
+    title, context = part.title or "", part.context or ""
     if source.type == "text" and source.data:
-        return [*head, Text(source.data)]
+        return documents.under(title, context, source.data)
     if source.type == "content":
-        return [*head, *found.inner(source.content, "source.content")]
+        inner = found.inner(source.content, "source.content")
+        return [*documents.under(title, context), *inner]
+    if source.type == "url" and source.url:
+        return [Document(url=source.url, title=title, context=context)]
+    if source.type == "base64" and source.data:
+        read = documents.read(source.media_type, source.data, title=title, context=context)
+        return read or _opaque(found)
     return _opaque(found)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from protocols.anthropic import wire
+from protocols.anthropic.tool_servers import TOOLSET
 from turns.turn import Tool
 
 TEXT = {"type": "string"}
@@ -69,6 +70,8 @@ def tools(declared: list[wire.WireTool], ignored: list[str]) -> tuple[Tool, ...]
     searched = any((tool.type or "").startswith(SERVER_SEARCH) for tool in declared)
     found = []
     for index, tool in enumerate(declared):
+        if tool.type == TOOLSET:
+            continue
         read = _tool(tool, deferred=bool(tool.defer_loading) and not searched)
         if read is None:
             ignored.append(f"tools.{index}:{tool.type or tool.name or 'unnamed'}")

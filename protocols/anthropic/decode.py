@@ -15,8 +15,9 @@ from protocols import bodies
 from protocols import headers as heads
 from protocols.anthropic import content, wire
 from protocols.anthropic.declared import tools
+from protocols.anthropic.tool_servers import servers
 from turns.blocks import Block, Message, Role, ToolCall, ToolResult
-from turns.turn import OutputFormat, Sampling, Thinking, ToolChoice, Turn
+from turns.turn import Hints, OutputFormat, Sampling, Thinking, ToolChoice, Turn
 
 ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 CHOICES = {"auto": "auto", "any": "required", "tool": "named", "none": "none"}
@@ -51,14 +52,28 @@ def _decode(body: bytes, headers: Mapping[str, str], turn_id: str, *, counting: 
         sampling=_sampling(request),
         thinking=_thinking(request),
         output=_output(request),
-        hints=heads.hints(headers, request.nvext, ignored),
+        hints=_hints(headers, request, ignored),
         stream=bool(request.stream),
         session=session or _session_of(request.metadata),
         parent_session=parent,
         template_kwargs=request.chat_template_kwargs or {},
         edits=_edits(request.context_management),
-        echo={"ignored": ignored, "dispatch": heads.dispatch(headers)},
+        servers=servers(request),
+        echo={
+            "ignored": ignored,
+            "dispatch": heads.dispatch(headers),
+            "synopses": heads.synopses(headers),
+        },
     )
+
+
+def _hints(headers: Mapping[str, str], request: wire.Request, ignored: list[str]) -> Hints:
+    hints = heads.hints(headers, request.nvext, ignored)
+    budget = request.output_config.task_budget if request.output_config else None
+    if budget is None:
+        return hints
+    left = budget.total if budget.remaining is None else budget.remaining
+    return msgspec.structs.replace(hints, task_tokens=left)
 
 
 def _edits(managed: Any) -> tuple[dict[str, Any], ...]:

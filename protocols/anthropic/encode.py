@@ -15,6 +15,7 @@ import msgspec
 from protocols import dispatch, errors, ids, sse
 from protocols.outcome import Outcome, outcome, outcome_of
 from protocols.seals import Seal, seal
+from protocols.tool_servers import served
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
     Event,
@@ -23,15 +24,19 @@ from turns.events import (
     TextDelta,
     TextEnded,
     ToolArgumentsDelta,
+    ToolCallAnswered,
     ToolCallCut,
+    ToolCallProgressed,
     ToolCallReady,
     ToolCallStarted,
+    ToolsListed,
     TurnEnded,
     TurnFailed,
     TurnStarted,
     Usage,
 )
-from turns.reply import CutCall, Reply, ReplyBlock
+from turns.reply import CutCall, Reply, ReplyBlock, ToolAnswer, ToolListing
+from turns.servers import Served
 from turns.turn import Turn
 
 STOP_REASONS: dict[Outcome, str] = {
@@ -40,6 +45,7 @@ STOP_REASONS: dict[Outcome, str] = {
     "length": "max_tokens",
     "stop_sequence": "stop_sequence",
     "cancelled": "max_tokens",  # no word of theirs says it; this one says: not whole
+    "paused": "pause_turn",
 }
 PING = sse.named(b"ping", b'{"type":"ping"}')
 STOP = sse.named(b"message_stop", b'{"type":"message_stop"}')
@@ -49,6 +55,7 @@ TEXT = b'{"type":"text_delta","text":'
 THINKING = b'{"type":"thinking_delta","thinking":'
 ARGUMENTS = b'{"type":"input_json_delta","partial_json":'
 SIGNATURE = b'{"type":"signature_delta","signature":'
+SYNOPSIS = "tool_synopsis"
 NEW_TEXT = b'{"type":"text","text":""}'
 NEW_THINKING = b'{"type":"thinking","thinking":"","signature":""}'
 
@@ -61,6 +68,7 @@ class MessagesEncoder:
         self._turn = turn
         self._model = model
         self._show = turn.thinking.show
+        self._hidden = turn.thinking.hidden
         self._index = -1
         self._open = False
         self._delta = b""
@@ -71,6 +79,10 @@ class MessagesEncoder:
         self._thought: list[str] = []
         self._called = False
         self._cut = False
+        self._served = served(turn)
+        self._ours: dict[int, str] = {}
+        """Calls that we answer: their number in the turn, and the id that the model gave them."""
+        self._last = ""
 
     def encode(self, events: Sequence[Event]) -> bytes:
         return b"".join([self._event(event) for event in events if not self.finished])
@@ -110,6 +122,10 @@ class MessagesEncoder:
             case ToolCallCut():
                 self._cut = True
                 return self._stop()
+            case ToolCallAnswered():
+                return self._answer(event)
+            case ToolsListed() | ToolCallProgressed():
+                return self._aside(event)
             case TurnStarted():
                 return self._started(event)
             case TurnEnded():
@@ -130,6 +146,8 @@ class MessagesEncoder:
         return self._start(NEW_TEXT, TEXT) + self._delta + sse.quote(text) + CLOSE
 
     def _thinking(self, text: str) -> bytes:
+        if self._hidden:
+            return b""
         start = b"" if self._open else self._start(NEW_THINKING, THINKING)
         self._thought.append(text)
         if not self._show:
@@ -145,6 +163,8 @@ class MessagesEncoder:
         return self._stop() if self._open else b""
 
     def _reasoning_ended(self) -> bytes:
+        if self._hidden:
+            return b""
         signature = sse.quote(self._sealed("".join(self._thought), self._spans))
         self._thought.clear()
         self._spans += 1
@@ -155,14 +175,33 @@ class MessagesEncoder:
 
     def _call(self, event: ToolCallStarted) -> bytes:
         self._sent = 0
+        self._last = event.name
+        if (tool := self._served.get(event.name)) is not None:
+            self._ours[event.index] = event.id
+            return self._start(sse.dumps(use(self._use(event.index), tool, {})), ARGUMENTS)
         call_id = ids.tool_use(event.id, self._turn.id, event.index)
         block = b'{"type":"tool_use","id":%b,"name":%b,"input":{}}'
         return self._start(block % (sse.quote(call_id), sse.quote(event.name)), ARGUMENTS)
 
     def _ready(self, arguments: str) -> bytes:
-        self._called = True
+        self._called = self._called or self._last not in self._served
         rest = arguments[self._sent :]
         return (self._arguments(rest) if rest else b"") + self._stop()
+
+    def _use(self, index: int) -> str:
+        """The id of the call number `index`, which is answered inside the turn."""
+        return ids.mcp_tool_use(self._ours.get(index, ""), self._turn.id, index)
+
+    def _answer(self, event: ToolCallAnswered) -> bytes:
+        block = result(self._use(event.index), event.text, is_error=event.is_error)
+        return self._start(sse.dumps(block), TEXT) + self._stop()
+
+    def _aside(self, event: ToolsListed | ToolCallProgressed) -> bytes:
+        """What is no part of the message: told to those who asked, or to nobody."""
+        if isinstance(event, ToolsListed):
+            return b""
+        said = {"tool_use_id": self._use(event.index), "synopsis": event.synopsis}
+        return dispatch.interim(self, self._turn, SYNOPSIS, said)
 
     def _start(self, block: bytes, delta: bytes) -> bytes:
         self._index += 1
@@ -200,9 +239,9 @@ class MessagesEncoder:
         return sse.named(b"error", sse.dumps({"type": "error", "error": error}))
 
     def _message(self, reply: Reply) -> dict[str, Any]:
-        how = outcome_of(reply.stop, reply.blocks)
+        how = outcome_of(reply.stop, reply.blocks, self._served)
         content: list[dict[str, Any]] = []
-        seen = {Reasoning: 0, ToolCall: 0, Text: 0}
+        seen = {Reasoning: 0, ToolCall: 0, Text: 0, ToolAnswer: 0, ToolListing: 0}
         for block in reply.blocks:
             kind = ToolCall if isinstance(block, CutCall) else type(block)
             if (part := self._block(block, seen[kind])) is not None:
@@ -215,10 +254,19 @@ class MessagesEncoder:
         match block:
             case Text(text=text):
                 return {"type": "text", "text": text} if text.strip() else None
+            case Reasoning() if self._hidden:
+                return None
             case Reasoning(text=text):
                 shown = text if self._show else ""
                 signature = self._sealed(text, nth)
                 return {"type": "thinking", "thinking": shown, "signature": signature}
+            case ToolCall(name=name) if (tool := self._served.get(name)) is not None:
+                self._ours[nth] = block.id
+                return use(self._use(nth), tool, msgspec.Raw(block.arguments.encode()))
+            case ToolAnswer(index=index, text=text, is_error=is_error):
+                return result(self._use(index), text, is_error=is_error)
+            case ToolListing():
+                return None
             case ToolCall():
                 return {
                     "type": "tool_use",
@@ -248,6 +296,28 @@ class MessagesEncoder:
             "stop_sequence": stop_sequence,
             "usage": usage_of(usage),
         }
+
+
+def use(call_id: str, tool: Served, arguments: Any) -> dict[str, Any]:
+    """A call that is answered inside the turn."""
+    return {
+        "type": "mcp_tool_use",
+        "id": call_id,
+        "name": tool.name,
+        "server_name": tool.server,
+        "input": arguments,
+    }
+
+
+def result(call_id: str, text: str, *, is_error: bool) -> dict[str, Any]:
+    """What a call that was answered inside the turn gave back."""
+    content = [{"type": "text", "text": text, "citations": None}] if text else []
+    return {
+        "type": "mcp_tool_result",
+        "tool_use_id": call_id,
+        "is_error": is_error,
+        "content": content,
+    }
 
 
 def usage_of(usage: Usage) -> dict[str, int]:

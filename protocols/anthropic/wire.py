@@ -40,6 +40,7 @@ class WireBlock(Struct):
     data: str | None = None
     id: str | None = None
     name: str | None = None
+    server_name: str | None = None
     input: Raw = NULL
     tool_use_id: str | None = None
     content: Raw = NULL
@@ -52,6 +53,10 @@ class WireBlock(Struct):
     tool_references: list[Raw] | None = None
 
 
+class ToolConfig(Struct):
+    enabled: bool | None = None
+
+
 class WireTool(Struct):
     name: str = ""
     type: str | None = None
@@ -59,6 +64,24 @@ class WireTool(Struct):
     input_schema: dict[str, Any] | None = None
     strict: bool | None = None
     defer_loading: bool | None = None
+    mcp_server_name: str = ""
+    default_config: ToolConfig | None = None
+    configs: dict[str, ToolConfig] | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
+class WireServerConfig(Struct):
+    enabled: bool | None = None
+    allowed_tools: list[str] | None = None
+
+
+class WireServer(Struct):
+    """A server of tools that are called for the client."""
+
+    name: str = ""
+    url: str = ""
+    authorization_token: str | None = None
+    tool_configuration: WireServerConfig | None = None
 
 
 class WireToolChoice(Struct):
@@ -78,9 +101,17 @@ class WireFormat(Struct):
     schema: dict[str, Any] | None = None
 
 
+class TaskBudget(Struct):
+    """Tokens that the whole task may take, and how many of them are left."""
+
+    total: int | None = None
+    remaining: int | None = None
+
+
 class OutputConfig(Struct):
     effort: str | None = None
     format: WireFormat | None = None
+    task_budget: TaskBudget | None = None
 
 
 class Metadata(Struct):
@@ -95,6 +126,7 @@ class Request(Struct):
     max_tokens: Count | None = None
     system: str | list[Raw] | None = None
     tools: list[WireTool] | None = None
+    mcp_servers: list[WireServer] | None = None
     tool_choice: WireToolChoice | None = None
     thinking: WireThinking | None = None
     output_config: OutputConfig | None = None

@@ -11,6 +11,7 @@ from protocols.chat import wire
 from protocols.chat.messages import messages
 from turns.turn import OutputFormat, Sampling, Thinking, Tool, ToolChoice, Turn
 
+MOST_CHOICES = 16
 MODES = ("auto", "required", "none")
 
 
@@ -20,8 +21,8 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
     request = read.request
     if not request.messages:
         raise bodies.invalid("messages", "at least one message is required")
-    if request.n is not None and request.n != 1:
-        raise bodies.invalid("n", "only one choice is made per request; send it n times")
+    if (request.n or 1) > MOST_CHOICES:
+        raise bodies.invalid("n", f"Input should be at most {MOST_CHOICES}")
     ignored = read.unread(wire.KNOWN)
     session, parent = heads.session(headers)
     legacy = bool(request.functions) and not request.tools
@@ -39,12 +40,13 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         stream=bool(request.stream),
         session=session or (request.prompt_cache_key or "")[: heads.LONGEST],
         parent_session=parent,
-        template_kwargs=request.chat_template_kwargs or {},
+        template_kwargs=_template_kwargs(request),
         echo={
             "ignored": ignored,
             "dispatch": heads.dispatch(headers),
             "include_usage": bool(request.stream_options and request.stream_options.include_usage),
             "legacy": legacy,
+            "choices": request.n or 1,
         },
     )
 
@@ -114,6 +116,12 @@ def _sampling(request: wire.Request) -> Sampling:
         repetition_penalty=request.repetition_penalty,
         stop=tuple(word for word in stop if word),
     )
+
+
+def _template_kwargs(request: wire.Request) -> dict[str, Any]:
+    """What the chat template is given; a template of the client's own stands among it."""
+    own = {"chat_template": request.chat_template} if request.chat_template else {}
+    return {**(request.chat_template_kwargs or {}), **own}
 
 
 def _thinking(request: wire.Request) -> Thinking:

@@ -12,6 +12,7 @@ from typing import Any, assert_never
 
 from protocols import dispatch, errors, ids, sse
 from protocols.chat.calls import FunctionCall, ToolCalls
+from protocols.chat.choice import choice_of
 from protocols.outcome import Outcome, outcome, outcome_of
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
@@ -21,15 +22,18 @@ from turns.events import (
     TextDelta,
     TextEnded,
     ToolArgumentsDelta,
+    ToolCallAnswered,
     ToolCallCut,
+    ToolCallProgressed,
     ToolCallReady,
     ToolCallStarted,
+    ToolsListed,
     TurnEnded,
     TurnFailed,
     TurnStarted,
     Usage,
 )
-from turns.reply import CutCall, Reply
+from turns.reply import CutCall, Reply, ToolAnswer, ToolListing
 from turns.turn import Turn
 
 REASONS: dict[Outcome, str] = {
@@ -38,6 +42,7 @@ REASONS: dict[Outcome, str] = {
     "length": "length",
     "stop_sequence": "stop",
     "cancelled": "length",  # the reply is not whole
+    "paused": "stop",
 }
 GAP = "\n\n"
 """Between two blocks of one kind, whose own edge whitespace was the template's."""
@@ -50,13 +55,14 @@ class ChatEncoder:
     def __init__(self, turn: Turn, *, created: int, model: str) -> None:
         self.finished = False
         self._turn = turn
+        self._choice = choice_of(turn)
         self._created = created
         self._model = model
         self._show = turn.thinking.show
         self._include_usage = bool(turn.echo.get("include_usage"))
         self._calls = (FunctionCall if turn.echo.get("legacy") else ToolCalls)(turn.id)
         self._head = b"data: " + sse.dumps(self._shell("chat.completion.chunk"))[:-1]
-        self._open = self._head + b',"choices":[{"index":0,"delta":'
+        self._open = self._head + b',"choices":[{"index":%d,"delta":' % self._choice.index
         self._text = self._open + b'{"content":'
         self._reasoning = self._open + b'{"reasoning_content":'
         self._arguments = b""
@@ -76,18 +82,22 @@ class ChatEncoder:
         if reply.failed is not None:
             status, _, body = errors.openai(errors.from_failed(reply.failed), "")
             return status, body
+        return 200, self.completion([self.choice(reply)], reply.usage)
+
+    def choice(self, reply: Reply) -> dict[str, Any]:
+        """The reply as one of the choices of a completion."""
         how = outcome_of(reply.stop, reply.blocks)
-        choice = {
-            "index": 0,
+        return {
+            "index": self._choice.index,
             "message": self._message(reply),
             "logprobs": None,
             "finish_reason": self._reason(how),
         }
-        whole = self._shell("chat.completion") | {
-            "choices": [choice],
-            "usage": usage_of(reply.usage),
-        }
-        return 200, sse.dumps(whole)
+
+    def completion(self, choices: list[dict[str, Any]], usage: Usage) -> bytes:
+        """The body of a completion that is not streamed."""
+        shell = self._shell("chat.completion")
+        return sse.dumps(shell | {"choices": choices, "usage": usage_of(usage)})
 
     def aside(self, name: str, fields: dict[str, Any]) -> bytes:
         # `choices: []` lets an SDK that reads every line as a chunk pass over this one.
@@ -123,6 +133,8 @@ class ChatEncoder:
                 return b""
             case TurnStarted():
                 return self._open + b'{"role":"assistant","content":null}' + CLOSE
+            case ToolsListed() | ToolCallProgressed() | ToolCallAnswered():
+                return b""  # no request of this API names servers of tools
             case TurnEnded():
                 return self._ended(event)
             case TurnFailed():
@@ -156,10 +168,14 @@ class ChatEncoder:
         self.finished = True
         how = outcome(event.stop, called=self._called, cut=self._cut)
         last = self._open + b'{},"finish_reason":"%b"}]}' % self._reason(how).encode() + sse.END
+        return last if self._choice.completion else last + self.done(event.usage)
+
+    def done(self, usage: Usage) -> bytes:
+        """What stands behind the last choice of a stream."""
         if not self._include_usage:
-            return last + sse.DONE
-        usage = b',"choices":[],"usage":' + sse.dumps(usage_of(event.usage)) + b"}" + sse.END
-        return last + self._head + usage + sse.DONE
+            return sse.DONE
+        told = b',"choices":[],"usage":' + sse.dumps(usage_of(usage)) + b"}" + sse.END
+        return self._head + told + sse.DONE
 
     def _failed(self, event: TurnFailed) -> bytes:
         self.finished = True
@@ -191,6 +207,8 @@ class ChatEncoder:
                     calls.append(block)
                 case CutCall(call=call):
                     calls.append(call)
+                case ToolAnswer() | ToolListing():
+                    pass
                 case _:
                     assert_never(block)
         message: dict[str, Any] = {
@@ -204,7 +222,7 @@ class ChatEncoder:
 
     def _shell(self, kind: str) -> dict[str, Any]:
         return {
-            "id": ids.completion(self._turn.id),
+            "id": ids.completion(self._choice.completion or self._turn.id),
             "object": kind,
             "created": self._created,
             "model": self._model,

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import msgspec
 
-from protocols import bodies, images
+from protocols import bodies, documents, images
 from protocols.chat import wire
 from turns.blocks import (
     Block,
+    Document,
     Image,
     Message,
     Opaque,
@@ -80,7 +81,9 @@ def _part(raw: msgspec.Raw, where: str) -> list[Block]:
         return [images.from_url(url)]
     if part.type == "refusal" and part.refusal:
         return [Text(part.refusal)]
-    return [Opaque(part.type, bodies.value(raw, where))]
+    file = part.file or wire.WireFile()
+    read = documents.of_file(file.file_data, file.filename or "") if file.file_data else []
+    return read or [Opaque(part.type, bodies.value(raw, where))]
 
 
 def _assistant(
@@ -130,6 +133,6 @@ def _calls(message: wire.WireMessage, index: int) -> list[ToolCall]:
 
 
 def _result(message: wire.WireMessage, blocks: list[Block], call_id: str, name: str) -> list[Block]:
-    seen = tuple(block for block in blocks if isinstance(block, Text | Image))
+    seen = tuple(block for block in blocks if isinstance(block, Text | Image | Document))
     hidden = [block for block in blocks if isinstance(block, Opaque)]
     return [ToolResult(call_id, seen, name=name or message.name or ""), *hidden]

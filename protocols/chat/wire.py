@@ -47,6 +47,13 @@ class ImageUrl(Struct):
     url: str
 
 
+class WireFile(Struct):
+    """A file in the message itself; one that was uploaded before has only a `file_id`."""
+
+    file_data: str | None = None
+    filename: str | None = None
+
+
 class WirePart(Struct):
     """A content part, or one of `reasoning_details`."""
 
@@ -54,6 +61,7 @@ class WirePart(Struct):
     text: str | None = None
     image_url: ImageUrl | str | None = None
     refusal: str | None = None
+    file: WireFile | None = None
 
 
 class WireFunction(Struct):
@@ -144,6 +152,7 @@ class Request(Struct):
     enable_thinking: bool | None = None
     thinking_budget: Count | None = None
     chat_template_kwargs: dict[str, Any] | None = None
+    chat_template: str | None = None
     prompt_cache_key: str | None = None
     nvext: Any = None
     store: Any = None

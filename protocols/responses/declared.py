@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from protocols import bodies, freeform
-from protocols.responses import wire
+from protocols.responses import tool_servers, wire
+from turns.servers import ToolServer
 from turns.turn import Tool
 
 TEXT = {"type": "string"}
@@ -77,6 +78,7 @@ class Declared:
     def __init__(self, ignored: list[str]) -> None:
         self.tools: list[Tool] = []
         self.shapes: dict[str, dict[str, str]] = {}
+        self.servers: list[ToolServer] = []
         self._flat: dict[tuple[str, str], str] = {}
         self._names: set[str] = set()
         self._ignored = ignored
@@ -87,6 +89,9 @@ class Declared:
         for index, value in enumerate(tools):
             at = f"{where}.{index}"
             tool = self._read(value, at)
+            if tool.type == "mcp" and (server := tool_servers.read(value, at)) is not None:
+                self.servers.append(server)
+                continue
             if tool.type != "namespace":
                 found += self._one(tool, "", at, deferred=deferred)
                 continue

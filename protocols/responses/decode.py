@@ -9,9 +9,10 @@ import msgspec
 
 from protocols import bodies
 from protocols import headers as heads
-from protocols.responses import wire
+from protocols.responses import tool_servers, wire
 from protocols.responses.declared import Declared
 from protocols.responses.items import Items
+from protocols.tool_servers import flat_name
 from turns.blocks import Message, Text
 from turns.turn import OutputFormat, Sampling, Thinking, ToolChoice, Turn
 
@@ -36,11 +37,16 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
     if not messages and not request.previous_response_id and not request.conversation:
         raise bodies.invalid("input", "Field required")
     session, parent = heads.session(headers)
+    servers = tuple(
+        msgspec.structs.replace(one, listed=items.listed.get(one.label)) for one in declared.servers
+    )
     return Turn(
         id=turn_id,
         api="responses",
         model=request.model,
         messages=messages,
+        servers=servers,
+        approved=tuple(items.approved),
         tools=tuple(declared.tools),
         tool_choice=_tool_choice(request, declared, ignored),
         sampling=_sampling(request),
@@ -56,12 +62,15 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         echo={
             "ignored": ignored,
             "dispatch": heads.dispatch(headers),
+            "synopses": heads.synopses(headers),
+            "max_tool_calls": request.max_tool_calls,
             "shapes": declared.shapes,
             "encrypted": ENCRYPTED in (request.include or ()),
             "summary": _summary(request.reasoning),
             "compact": items.compact,
             "generate": request.generate is not False,
             "background": bool(request.background),
+            "truncate": request.truncation == "auto",
             "conversation": _conversation(request.conversation),
             "response": echo(request),
         },
@@ -112,6 +121,8 @@ def _or(given: float | None, default: float) -> float:
 
 
 def _echoed(tool: dict[str, Any]) -> dict[str, Any]:
+    if tool.get("type") == "mcp":
+        return tool_servers.shown(tool)
     if tool.get("type") != "function":
         return tool
     return {"description": None, "parameters": None, "strict": None} | tool
@@ -132,6 +143,9 @@ def _tool_choice(request: wire.Request, declared: Declared, ignored: list[str]) 
         # The subset is only a wish: leaving tools out would rewrite the head of the prompt.
         ignored.append("tool_choice.tools")
         return ToolChoice(_mode(choice.mode or "auto"), parallel=parallel)
+    if choice.type == "mcp":  # whether the tool is there shows when its server was asked
+        named = flat_name(choice.server_label or "", choice.name or "")
+        return ToolChoice("named" if choice.name else "required", named, parallel=parallel)
     name = choice.name or choice.type
     flat = declared.flat("", name)
     if flat not in {tool.name for tool in declared.tools}:

@@ -13,7 +13,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from protocols import errors, ids, sse
+from protocols import dispatch, errors, ids, sse
 from protocols.outcome import Outcome, outcome, outcome_of
 from protocols.responses.open_items import (
     OpenCall,
@@ -23,7 +23,9 @@ from protocols.responses.open_items import (
     OpenText,
 )
 from protocols.responses.output import Item, Output
+from protocols.responses.served_items import Answer, OpenConsent, OpenServed, ServedItems, listed
 from protocols.seals import Seal
+from protocols.tool_servers import served
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
     Event,
@@ -32,15 +34,19 @@ from turns.events import (
     TextDelta,
     TextEnded,
     ToolArgumentsDelta,
+    ToolCallAnswered,
     ToolCallCut,
+    ToolCallProgressed,
     ToolCallReady,
     ToolCallStarted,
+    ToolsListed,
     TurnEnded,
     TurnFailed,
     TurnStarted,
     Usage,
 )
-from turns.reply import CutCall, Reply
+from turns.reply import CutCall, Reply, ToolAnswer, ToolListing
+from turns.servers import Served
 from turns.turn import Turn
 
 REASONS: dict[Outcome, str] = {"length": "max_output_tokens", "cancelled": "cancelled"}
@@ -63,6 +69,10 @@ class ResponsesEncoder:
         self._called = False
         self._cut = False
         self._usage = Usage()
+        self._served = served(turn)
+        self._ours = ServedItems(turn)
+        self._waiting: dict[int, tuple[int, OpenServed]] = {}
+        """Calls that we make and that are not answered yet: where their items stand, and these."""
 
     def encode(self, events: Sequence[Event]) -> bytes:
         return b"".join([self._event(event) for event in events if not self.finished])
@@ -76,24 +86,49 @@ class ResponsesEncoder:
         if reply.failed is not None:
             status, _, body = errors.openai(errors.from_failed(reply.failed), "")
             return status, body
+        how = outcome_of(reply.stop, reply.blocks, self._served)
+        return 200, sse.dumps(self._ending(how, self._whole_items(reply), reply.usage))
+
+    def _whole_items(self, reply: Reply) -> list[Item]:
         items: list[Item] = []
+        answers = {b.index: b for b in reply.blocks if isinstance(b, ToolAnswer)}
+        waiting: set[int] = set()
         calls = 0
-        for index, block in enumerate(reply.blocks):
+        for block in reply.blocks:
+            index = len(items)
             match block:
                 case Text(text=text):
                     items.append(self._output.message(index, text, "completed"))
                 case Reasoning(text=text):
                     items.append(self._output.reasoning(index, text, "completed"))
+                case ToolCall(name=name) if (tool := self._served.get(name)) is not None:
+                    answer = answers.get(calls)
+                    items.append(self._served_item(index, tool, block, answer, bool(waiting)))
+                    waiting |= set() if answer is None else {calls}
+                    calls += 1
                 case ToolCall():
                     items.append(self._output.call(index, block, calls, "completed"))
                     calls += 1
                 case CutCall(call=call):
                     items.append(self._output.call(index, call, calls, "incomplete"))
                     calls += 1
+                case ToolAnswer(index=answered):
+                    waiting.discard(answered)
+                case ToolListing(server=server, tools=tools):
+                    items.append(self._ours.listing(index, server, tools))
                 case _:
                     assert_never(block)
-        how = outcome_of(reply.stop, reply.blocks)
-        return 200, sse.dumps(self._ending(how, items, reply.usage))
+        return items
+
+    def _served_item(
+        self, index: int, tool: Served, call: ToolCall, answer: ToolAnswer | None, beside: bool
+    ) -> Item:
+        if self._ours.asks(tool, call.id):
+            return self._ours.consent(index, tool, call)
+        given = None if answer is None else Answer(answer.text, answer.is_error)
+        item_id = self._ours.call_id(index, beside=beside)
+        status = "calling" if answer is None else "completed"
+        return self._ours.call(item_id, tool, call, status, given)
 
     def aside(self, name: str, fields: dict[str, Any]) -> bytes:
         return self._emit(name, fields)
@@ -110,7 +145,16 @@ class ResponsesEncoder:
             case TextEnded() | ReasoningEnded():
                 return self._close()
             case ToolCallStarted():
-                return self._add(OpenCall(self._output, len(self._items), event))
+                return self._add(self._opened(event))
+            case ToolCallAnswered(index=index, text=text, is_error=is_error):
+                return self._answer(index, Answer(text, is_error))
+            case ToolCallProgressed(index=index, synopsis=synopsis):
+                return self._progress(index, synopsis)
+            case ToolsListed(server=server, tools=tools):
+                item = self._ours.listing(len(self._items), server, tools)
+                self._items.append(item)
+                said = listed(item, len(self._items) - 1)
+                return b"".join([self._emit(kind, fields) for kind, fields in said])
             case ToolCallReady(arguments=arguments):
                 self._called = True
                 rest = self._open.rest(arguments) if self._open else ""
@@ -134,6 +178,29 @@ class ResponsesEncoder:
             opened = self._written if isinstance(event, TextDelta) else OpenReasoning
             added = self._add(opened(self._output, len(self._items)))
         return added + self._grow(text)
+
+    def _opened(self, event: ToolCallStarted) -> OpenItem:
+        place = len(self._items)
+        tool = self._served.get(event.name)
+        if tool is None:
+            return OpenCall(self._output, place, event)
+        if self._ours.asks(tool, event.id):
+            return OpenConsent(self._output, place, event, self._ours, tool)
+        beside = bool(self._waiting)
+        made = OpenServed(self._output, place, event, self._ours, tool, beside=beside)
+        self._waiting[event.index] = (place, made)
+        return made
+
+    def _answer(self, index: int, answer: Answer) -> bytes:
+        place, item = self._waiting.pop(index)
+        item.answer = answer
+        self._items[place] = item.whole("completed")
+        return b"".join([self._emit(kind, fields) for kind, fields in item.answered()])
+
+    def _progress(self, index: int, synopsis: str) -> bytes:
+        if (found := self._waiting.get(index)) is None:
+            return b""
+        return dispatch.interim(self, self._turn, *found[1].progressed(synopsis))
 
     def _grow(self, text: str) -> bytes:
         # The hot path: one JSON string between two pieces that were rendered with the item.

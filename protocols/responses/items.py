@@ -11,11 +11,13 @@ from typing import Any
 
 import msgspec
 
-from protocols import bodies, images
+from protocols import bodies, documents, images
 from protocols.responses import compaction, wire
 from protocols.responses.declared import Declared
+from protocols.tool_servers import BESIDE, answered, flat_name
 from turns.blocks import (
     Block,
+    Document,
     Image,
     Message,
     Opaque,
@@ -45,6 +47,8 @@ class Items:
     def __init__(self, declared: Declared) -> None:
         self.messages: list[Message] = []
         self.compact = False
+        self.listed: dict[str, tuple[dict[str, Any], ...]] = {}
+        self.approved: list[str] = []
         self._declared = declared
         self._assistant: list[Block] = []
         self._first: list[Block] = []
@@ -115,6 +119,8 @@ class Items:
         name, namespace = item.name or "", item.namespace or ""
         if not name:
             raise bodies.invalid(f"{where}.name", "Field required")
+        if item.server_label:
+            name = flat_name(item.server_label, name)
         self._called(item, name, _json(item.arguments, f"{where}.arguments"), namespace)
 
     def custom(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
@@ -157,7 +163,7 @@ class Items:
     def _result(
         self,
         call_id: str,
-        seen: list[Text | Image | ToolReference],
+        seen: list[Text | Image | Document | ToolReference],
         hidden: list[Block],
         *,
         is_error: bool = False,
@@ -172,12 +178,57 @@ class Items:
         self._result(item.call_id or "", [ToolReference(name) for name in names], [])
 
     def mcp(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
-        """A call that some server ran by itself: the call, and what came back."""
-        self.call(item, raw, where)
+        """A call that some server ran by itself: the call, and what came back. Where it had to be
+        asked about, the call is known already.
+        """
         failed = bodies.given(item.error)
-        given = item.error if failed else item.output
-        seen, hidden = _output_content(given, f"{where}.output")
-        self._result(item.call_id or item.id or "", seen, hidden, is_error=failed)
+        if failed:
+            seen, hidden = _error_content(item.error, f"{where}.error")
+        else:
+            seen, hidden = _output_content(item.output, f"{where}.output")
+        asked = item.approval_request_id or ""
+        if asked not in self._names:
+            results = self._beside(item.id or "")
+            self.call(item, raw, where)
+            self._flush()
+            self.messages += results
+            self._result(item.call_id or item.id or "", seen, hidden, is_error=failed)
+            return
+        if asked in self.approved:
+            self.approved.remove(asked)
+        self._flush()
+        result = ToolResult(asked, tuple(seen), is_error=failed, name=self._names[asked])
+        self.messages = list(answered(self.messages, result))
+
+    def _beside(self, item_id: str) -> list[Message]:
+        """Take back the results behind the message of calls that this call belongs into."""
+        results: list[Message] = []
+        if not item_id.endswith(BESIDE) or self._assistant:
+            return results
+        while self.messages and self.messages[-1].role == "tool":
+            results.insert(0, self.messages.pop())
+        if self.messages and self.messages[-1].role == "assistant":
+            self._assistant = list(self.messages.pop().blocks)
+        return results
+
+    def mcp_tools(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
+        """A server's tools as they were listed: it need not be asked again."""
+        if item.server_label and item.tools is not None and not bodies.given(item.error):
+            self.listed[item.server_label] = tuple(item.tools)
+        else:
+            self.opaque(item, raw, where)
+
+    def consent(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
+        """The client's answer to a call that had to be asked about."""
+        asked = item.approval_request_id or ""
+        if asked not in self._names:  # of a turn that is read before what it goes on from
+            self.opaque(item, raw, where)
+            return
+        if item.approve:
+            self.approved.append(asked)
+            return
+        told = f"The user did not allow this call. {item.reason or ''}".strip()
+        self._result(asked, [Text(told)], [], is_error=True)
 
     def additional(self, item: wire.WireItem, raw: msgspec.Raw, where: str) -> None:
         """Tools that come as an item: at the head they are ordinary, later they are shown there."""
@@ -219,7 +270,10 @@ def _part(raw: msgspec.Raw, where: str) -> list[Block]:
         return [Text(part.refusal)]
     if part.type in ("input_image", "computer_screenshot") and part.image_url:
         return [images.from_url(part.image_url)]
-    return [Opaque(part.type, bodies.value(raw, where))]
+    if part.type == "input_file" and part.file_url:
+        return [Document(url=part.file_url, title=part.filename or "")]
+    read = documents.of_file(part.file_data, part.filename or "") if part.file_data else []
+    return read or [Opaque(part.type, bodies.value(raw, where))]
 
 
 def _json(given: msgspec.Raw, where: str) -> str:
@@ -241,21 +295,36 @@ def _said(arguments: str) -> str:
 
 def _output_content(
     given: msgspec.Raw, where: str
-) -> tuple[list[Text | Image | ToolReference], list[Block]]:
+) -> tuple[list[Text | Image | Document | ToolReference], list[Block]]:
     """A tool's output: a string, a list of parts, or an object that is shown as its JSON."""
     if not bodies.given(given):
         return [], []
     listed = bodies.opening(given) in (b'"', b"[")
-    seen: list[Text | Image | ToolReference] = []
+    seen: list[Text | Image | Document | ToolReference] = []
     hidden: list[Block] = []
     for block in content(given, where) if listed else _object(given, where):
-        if isinstance(block, Text | Image | ToolReference):
+        if isinstance(block, Text | Image | Document | ToolReference):
             seen.append(block)
         elif isinstance(block, Opaque) and "stdout" in (block.value or {}):
             seen.append(Text(_shell_output(block.value)))
         else:
             hidden.append(block)
     return seen, hidden
+
+
+def _error_content(
+    given: msgspec.Raw, where: str
+) -> tuple[list[Text | Image | Document | ToolReference], list[Block]]:
+    """What a failed call said, as the model read it."""
+    value = bodies.value(given, where)
+    match value:
+        case {"content": [*parts]}:
+            texts = [part.get("text") for part in parts if isinstance(part, dict)]
+            return [Text(text) for text in texts if isinstance(text, str)], []
+        case {"content": str(text)} | {"message": str(text)}:
+            return [Text(text)], []
+        case _:
+            return _output_content(given, where)
 
 
 def _object(given: msgspec.Raw, where: str) -> list[Block]:
@@ -294,6 +363,9 @@ READERS: dict[str, Reader] = {
     "computer_call": Items.action,
     "computer_call_output": Items.output,
     "mcp_call": Items.mcp,
+    "mcp_approval_request": Items.call,
+    "mcp_approval_response": Items.consent,
+    "mcp_list_tools": Items.mcp_tools,
     "additional_tools": Items.additional,
     "compaction_trigger": Items.trigger,
     "compaction": Items.summary,

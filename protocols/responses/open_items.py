@@ -40,7 +40,7 @@ class OpenItem(Protocol):
         """The item as it stands."""
 
 
-class _Open:
+class Open:
     """What all items share: their place, and the pieces they are made of."""
 
     def __init__(self, output: Output, index: int, item_id: str) -> None:
@@ -68,7 +68,7 @@ class _Open:
         return b"event: " + kind.encode() + b"\ndata: " + data + b',"delta":'
 
 
-class OpenText(_Open):
+class OpenText(Open):
     """A message with its one part of text."""
 
     def __init__(self, output: Output, index: int) -> None:
@@ -97,7 +97,7 @@ class OpenText(_Open):
         return self._output.message(self._index, self._text(), status)
 
 
-class OpenCompaction(_Open):
+class OpenCompaction(Open):
     """A summary: nothing of it is shown before it is whole."""
 
     def __init__(self, output: Output, index: int) -> None:
@@ -119,7 +119,7 @@ class OpenCompaction(_Open):
         return self._output.message(self._index, self._text(), status)
 
 
-class OpenReasoning(_Open):
+class OpenReasoning(Open):
     """A span of reasoning, streamed as a summary or as its own text."""
 
     def __init__(self, output: Output, index: int) -> None:
@@ -151,7 +151,7 @@ class OpenReasoning(_Open):
         return self._output.reasoning(self._index, self._text(), status)
 
 
-class OpenCall(_Open):
+class OpenCall(Open):
     """A call. A custom tool streams its decoded text; tools without argument events stay still."""
 
     def __init__(self, output: Output, index: int, event: ToolCallStarted) -> None:

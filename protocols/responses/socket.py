@@ -7,6 +7,10 @@ a response that began and completed with no output.
 
 from __future__ import annotations
 
+from typing import Any
+
+import msgspec
+
 from protocols import errors, sse
 from protocols.protocol import Encoder
 from turns.errors import InvalidRequestError, TreadleError
@@ -29,8 +33,10 @@ def error_frame(error: TreadleError) -> str:
     """
     status, headers, body = errors.openai(error, "")
     kept = {name: value for name, value in headers.items() if name == "retry-after"}
-    head = sse.dumps({"type": "error", "status": status, "headers": kept}).decode()
-    return head.removesuffix("}") + "," + body.decode().removeprefix("{")
+    told: dict[str, Any] = msgspec.json.decode(body)["error"]
+    told["code"] = told["code"] or told["type"]  # a frame has no status line to tell it by
+    frame = {"type": "error", "status": status, "headers": kept, "error": told}
+    return sse.dumps(frame).decode()
 
 
 def unknown_frame(kind: str) -> InvalidRequestError:

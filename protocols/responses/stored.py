@@ -85,7 +85,7 @@ def compactable(body: bytes) -> bytes:
 def compacted(body: bytes, response: bytes, turn_id: str) -> bytes:
     """Its answer: the user's own messages as they were, then the summary in place of all else."""
     read = msgspec.json.decode(response, type=dict[str, msgspec.Raw])
-    kept = [item for item in input_items(body, turn_id) if _role(item) == "user"]
+    kept = [_shown(item) for item in input_items(body, turn_id) if _role(item) == "user"]
     output = msgspec.Raw(b"[" + b",".join([*kept, *output_items(response)]) + b"]")
     names = ("id", "created_at", "usage")
     answer: dict[str, Any] = {"object": "response.compaction", "output": output}
@@ -140,6 +140,14 @@ def _role(item: bytes) -> Any:
     """The role of a message, None of any other item."""
     read = msgspec.json.decode(item)
     return read.get("role") if read.get("type", "message") == "message" else None
+
+
+def _shown(item: bytes) -> bytes:
+    """A message of a request as one of an output: its content in parts, and a status."""
+    read: dict[str, Any] = msgspec.json.decode(item)
+    if isinstance(read.get("content"), str):
+        read["content"] = [{"type": "input_text", "text": read["content"]}]
+    return msgspec.json.encode(read | {"status": read.get("status") or "completed"})
 
 
 def _limit(given: str | None) -> int:

@@ -40,6 +40,10 @@ class WireItem(Struct):
     call_id: str | None = None
     name: str | None = None
     namespace: str | None = None
+    server_label: str | None = None
+    approval_request_id: str | None = None
+    approve: bool | None = None
+    reason: str | None = None
     arguments: Raw = NULL
     input: str | None = None
     output: Raw = NULL
@@ -57,6 +61,9 @@ class WirePart(Struct):
     text: str | None = None
     refusal: str | None = None
     image_url: str | None = None
+    file_data: str | None = None
+    file_url: str | None = None
+    filename: str | None = None
 
 
 class WireReasoning(Struct):
@@ -81,6 +88,7 @@ class WireChoice(Struct):
     type: str = "function"
     name: str | None = None
     mode: str | None = None
+    server_label: str | None = None
     tools: list[dict[str, Any]] | None = None
 
 

@@ -64,11 +64,14 @@ class Lanes:
 
 
 class Silent:
-    async def report(self, card: ReplicaCard, stats: EngineStats) -> None:
-        pass
+    async def report(self, card: ReplicaCard, stats: EngineStats, told: int) -> bool:
+        return True
 
-    async def kv(self, model: str, replica: str, events: Sequence[KvEvent]) -> None:
-        pass
+    async def kv(self, model: str, replica: str, number: int, events: Sequence[KvEvent]) -> bool:
+        return True
+
+    async def restock(self, *_: Any, **__: Any) -> bool:
+        return True
 
 
 async def started() -> tuple[EngineReplica, Engine, Lanes]:

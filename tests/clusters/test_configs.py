@@ -15,6 +15,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from deployments.exposure import exposed
 from deployments.settings import AppSettings
 from deployments.tool_settings import ToolSettings
 
@@ -61,6 +62,8 @@ def served(config: dict[str, Any]) -> None:
     schema = ServeDeploySchema.model_validate(config)
     for app in schema.applications:
         settings = SETTINGS[app.import_path].model_validate(app.args)
+        if isinstance(settings, AppSettings):
+            assert exposed(schema.http_options.host, settings.access) == ""
         names = {deployment.name for deployment in app.deployments}
         if names:
             assert names <= FIXED | {engine_name(model.name) for model in settings.models}

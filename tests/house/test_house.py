@@ -10,7 +10,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = [
+    "access",
     "actors",
+    "cli",
     "deployments",
     "families",
     "observe",

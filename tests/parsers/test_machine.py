@@ -123,6 +123,12 @@ def test_an_engine_that_fails_ends_the_turn_as_failed() -> None:
     assert events[-1] == TurnFailed("engine", "out of memory")
 
 
+def test_what_broke_off_with_the_engine_is_not_over() -> None:
+    machine = parser()
+    events = [*machine.feed([Piece("a")]), *machine.finish("error", Usage())]
+    assert events == [TextDelta("a"), TurnFailed("engine", "the engine failed; try again")]
+
+
 def test_reasoning_tokens_are_counted() -> None:
     machine = parser(tail=THINK)
     machine.feed([Piece("a b")], tokens=2)

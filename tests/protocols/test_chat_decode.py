@@ -149,7 +149,7 @@ def test_unknown_fields_are_named() -> None:
     [
         pytest.param({"messages": []}, "messages", id="no-messages"),
         pytest.param({"messages": [{"role": "robot"}]}, "messages.0.role", id="role"),
-        pytest.param({"n": 2}, "n", id="two-choices"),
+        pytest.param({"n": 17}, "n", id="many-choices"),
         pytest.param({"tool_choice": "maybe"}, "tool_choice", id="choice"),
         pytest.param({"tool_choice": {"type": "function"}}, "tool_choice.function.name", id="who"),
         pytest.param({"response_format": {"type": "xml"}}, "response_format", id="format"),

@@ -219,6 +219,9 @@ def test_promised_and_kept_overlap_are_counted() -> None:
         "promised": 10,
         "kept": 4,
         "gaps": 0,
+        "lost": 0,
+        "astray": 60,
+        "alarm": 0,
     }
 
 

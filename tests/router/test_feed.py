@@ -79,6 +79,35 @@ def test_strangers_and_those_who_left_are_not_listened_to(feed: Feed) -> None:
     assert not feed.lost
 
 
+def test_a_report_ahead_of_what_was_heard_asks_for_a_snapshot(feed: Feed) -> None:
+    feed.take("a", [FIRST], 5)
+    assert feed.told("a", 5)
+    assert not feed.told("a", 6)
+    assert feed.index.overlap(HASHES) == {}
+    assert (feed.lost, feed.gaps) == ({"a"}, 1)
+    assert not feed.told("a", 6)
+    assert feed.gaps == 1
+    feed.join("a", 4)
+    assert not feed.told("a", 6)  # a router that knows nothing yet
+    assert feed.told("a", -1)  # the replica has said nothing yet
+    assert feed.told("stranger", 9)
+
+
+def test_a_snapshot_comes_in_parts_and_ends_the_loss(feed: Feed) -> None:
+    feed.take("a", [FIRST], 5)
+    feed.take("a", [], 8)
+    feed.restock("a", {11: HASHES[0]}, 9, first=True, last=False)
+    assert feed.lost == {"a"}
+    feed.restock("a", {12: HASHES[1]}, 9, first=False, last=True)
+    assert feed.index.overlap(HASHES) == {"a": 2}
+    assert feed.lost == set()
+    assert feed.take("a", [KvRemoved([12])], 10)
+    assert feed.index.overlap(HASHES) == {"a": 1}
+    feed.restock("a", {}, 11, first=True, last=True)
+    assert feed.index.overlap(HASHES) == {}
+    assert feed.restock("stranger", {1: 1}, 1, first=True, last=True)
+
+
 def test_block_sizes_must_agree(feed: Feed) -> None:
     with pytest.raises(ValueError, match="one block size"):
         feed.join("b", 16)

@@ -15,8 +15,9 @@ from turns.frames import Frame, Job
 class RecordingEngine:
     """Wraps an engine. `says` is a rule of a scenario: all turns from now on are answered by it.
 
-    `jobs` are those begun, in order; `output` the token ids that each turn was given; `aborts`
-    the loop's time at which a turn was aborted.
+    `jobs` are those begun, in order; `output` the token ids that each turn was given; `cached`
+    how much of a turn's prompt the prefix cache held; `aborts` the loop's time at which a turn was
+    aborted.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -26,12 +27,15 @@ class RecordingEngine:
         self.heard: Callable[[str], None] | None = None
         self.jobs: list[Job] = []
         self.output: dict[str, list[int]] = {}
+        self.cached: dict[str, int] = {}
         self.aborts: dict[str, float] = {}
 
     async def start(self, *, on_frames: FrameSink, on_kv: KvSink) -> EngineInfo:
         def heard(frames: list[Frame]) -> None:
             for frame in frames if self.keeps_output else ():
                 self.output.setdefault(frame.turn, []).extend(frame.ids)
+                if frame.cached >= 0:
+                    self.cached[frame.turn] = frame.cached
                 if self.heard is not None:
                     self.heard(frame.turn)
             on_frames(frames)
@@ -54,6 +58,7 @@ class RecordingEngine:
         """Drop what was recorded, for those who ask for very much."""
         self.jobs.clear()
         self.output.clear()
+        self.cached.clear()
         self.aborts.clear()
 
     def stats(self) -> EngineStats:

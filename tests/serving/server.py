@@ -21,6 +21,7 @@ from actors.cluster_calls import LeaseCalls, RouterCalls, RouterReports
 from actors.conductor import Conductor
 from actors.edge import AsgiApp
 from actors.engine_replica import EngineReplica
+from actors.engines.engine import Engine
 from actors.engines.registry import make_engine
 from actors.fleet import Fleet
 from actors.ingress import Ingress
@@ -61,7 +62,7 @@ class Replica:
     def __init__(
         self, name: str, model: ModelSettings, folder: ModelFolder, server: Server
     ) -> None:
-        made = make_engine(model.engine.kind, model.engine.options, folder)
+        made = server.shared or make_engine(model.engine.kind, model.engine.options, folder)
         self.name = name
         self.engine = RecordingEngine(made)
         self.lanes = NearLanes(
@@ -106,10 +107,14 @@ class Replica:
 
 
 class Server:
-    """Use `serving()`. `url` is where it listens; `http` a client of it."""
+    """Use `serving()`. `url` is where it listens; `http` a client of it.
 
-    def __init__(self, chosen: AppSettings, store: Store) -> None:
+    `shared` is an engine that others use too, in place of one that the settings make.
+    """
+
+    def __init__(self, chosen: AppSettings, store: Store, shared: Engine | None = None) -> None:
         self.settings = chosen
+        self.shared = shared
         self.store = store
         self.conductor = Conductor()
         self.metrics = Metrics([model.name for model in chosen.models])
@@ -196,7 +201,7 @@ class Server:
         for model, alive in self.replicas.items():
             self._show(model)
             for one in alive.values():  # as their reporters do; a test need not wait for them
-                await RouterReports(Near(self.router)).report(one.inner.card, one.inner.stats())
+                await RouterReports(Near(self.router)).report(one.inner.card, one.inner.stats(), -1)
 
     async def stop(self) -> None:
         await self.outside.background.stop()
@@ -248,11 +253,14 @@ async def listening(app: AsgiApp) -> AsyncIterator[str]:
 
 @contextlib.asynccontextmanager
 async def serving(
-    chosen: AppSettings | None = None, *, store: Store | None = None
+    chosen: AppSettings | None = None,
+    *,
+    store: Store | None = None,
+    engine: Engine | None = None,
 ) -> AsyncIterator[Server]:
     """A running server; it ends with the block."""
     chosen = chosen or settings()
-    server = Server(chosen, store or MemoryStore())
+    server = Server(chosen, store or MemoryStore(), engine)
     await server.start()
     ticking = asyncio.ensure_future(server.ingress.keep_alive_forever())
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scripts.doctor import told
+from cli.prefix import told
 from tests.serving.asks import TOOLS
 from tests.serving.server import Server, serving, settings
 from tests.serving.sessions import Session

@@ -9,9 +9,11 @@ import pytest
 from families import registry
 from families.family import Family
 from parsers import grammars
+from prompts.prompter import Prompter
 from tests.serving.asks import PATHS
 from tests.serving.server import Server, serving, settings
 from tests.serving.sessions import Session
+from turns.frames import Job
 
 BLOCK = 16
 SECRET = "pondering"
@@ -51,19 +53,9 @@ def reasons(family: Family) -> bool:
     return family.thinking.default == "on" and grammars.get(family.grammar).reasoning is not None
 
 
-def whole(server: Server, n: int) -> list[int]:
-    """The prompt and the output of a turn."""
-    job = server.engine.jobs[n]
-    return [*job.prompt, *server.engine.output[job.turn]]
-
-
 def shared(left: list[int], right: list[int]) -> int:
     pairs = enumerate(zip(left, right, strict=False))
     return next((n for n, (a, b) in pairs if a != b), min(len(left), len(right)))
-
-
-def blocks(tokens: int) -> int:
-    return tokens // BLOCK * BLOCK
 
 
 async def played(server: Server, session: Session, family: Family) -> None:
@@ -73,16 +65,26 @@ async def played(server: Server, session: Session, family: Family) -> None:
     await session.close()
 
 
-def check(server: Server, session: Session, family: Family) -> None:
-    """Every full block of prompt(N) + output(N), or what the policy says."""
-    jobs, agentic = server.engine.jobs, bool(family.replay.agentic)
-    prompter = server.ingress.models[0].folder.prompter
+def check_of(
+    family: Family,
+    prompter: Prompter,
+    jobs: list[Job],
+    output: dict[str, list[int]],
+    cached: list[int],
+    *,
+    block: int,
+) -> None:
+    """Every full block of prompt(N) + output(N), or what the policy says: `cached` is what the
+    engine found of each turn.
+    """
+    agentic = bool(family.replay.agentic)
     assert len(jobs) == len(SAYS)
     for n in range(1, len(SAYS)):
-        before, prompt = whole(server, n - 1), jobs[n].prompt
+        last = jobs[n - 1]
+        before, prompt = [*last.prompt, *output[last.turn]], jobs[n].prompt
         # the last token of an answer was never fed to the model, so no cache has it
         kept = shared(before[:-1], prompt)
-        assert session.cached[n] == blocks(min(kept, len(prompt) - 1))
+        assert cached[n] == min(kept, len(prompt) - 1) // block * block
         calls = any("call" in item for item in sayable(family, SAYS[n - 1]))
         always = family.replay.keep == "always" or agentic or family.thinking.default == "none"
         if always or (family.replay.keep == "tool_loop" and calls):
@@ -100,4 +102,5 @@ async def test_a_session_keeps_its_tokens(name: str, api: str, stream: bool) -> 
     async with serving(settings(model={"family": name})) as server:
         session = Session(server, api, stream=stream)
         await played(server, session, family)
-        check(server, session, family)
+        prompter, engine = server.ingress.models[0].folder.prompter, server.engine
+        check_of(family, prompter, engine.jobs, engine.output, session.cached, block=BLOCK)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from tests.serving.asks import PATHS, ask
 from tests.serving.server import MODEL, Server
 
 ASK = {"model": MODEL, "messages": [{"role": "user", "content": "Weather in Bergen?"}]}
@@ -35,3 +38,14 @@ async def test_every_path_of_the_document_is_served(server: Server) -> None:
             answer = await server.http.request(method.upper(), url)
             assert answer.status_code != 405, path
             assert f"{url}: Not Found" not in answer.text
+
+
+@pytest.mark.parametrize("api", PATHS)
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_turn_that_fails_before_its_first_token_has_a_status_of_its_own(
+    server: Server, api: str, stream: bool
+) -> None:
+    server.says({"text": "Rain."}, fail_after=0)
+    answer = await server.http.post(PATHS[api], json=ask(api, stream=stream))
+    assert answer.status_code == 500
+    assert answer.json()["error"]["message"] == "the scenario asked for a failure"

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import Struct, field
 
 from toolruns.trajectory import Entry
@@ -31,10 +32,13 @@ class Caller(Struct, frozen=True):
 
 
 class Progress:
-    """Turns synopses into progress messages. Numbers only grow, as the protocol demands."""
+    """Turns synopses into progress messages, each a line for a person or the `whole` synopsis as
+    JSON. Numbers only grow, as the protocol demands.
+    """
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, *, whole: bool = False) -> None:
         self._report = report
+        self._spell = synopsis_of if whole else message_of
         self._last = -1.0
         self._latest: dict[str, Any] | None = None
         self._news = asyncio.Event()
@@ -54,7 +58,15 @@ class Progress:
             self._news.clear()
             rows = float(self._latest["rows"]) if self._latest else 0.0
             self._last = max(rows, self._last + 0.001)
-            await self._report(self._last, message_of(self._latest))
+            await self._report(self._last, self._spell(self._latest))
+
+
+def synopsis_of(snapshot: dict[str, Any] | None) -> str:
+    """The synopsis as JSON, without its rows, for a client that hands it on to programs."""
+    if snapshot is None:
+        return message_of(None)
+    shown = {key: value for key, value in snapshot.items() if key not in {"head", "sample"}}
+    return msgspec.json.encode(shown).decode()
 
 
 def message_of(snapshot: dict[str, Any] | None) -> str:

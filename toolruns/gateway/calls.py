@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
-from toolruns.budget import Budget, Purse, grant
+from toolruns.budget import Budget, Purse, grant, purse_from, tighter
+from toolruns.contract import BUDGET_META, SYNOPSES_META
 from toolruns.decisions import Decider, Pace, When
 from toolruns.endings import Ending
 from toolruns.gateway.arguments import (
@@ -35,6 +36,9 @@ from toolruns.snapshot import FAILURES, text_of
 from toolruns.sources.source import SourceError
 from toolruns.tool import Tool
 from turns.errors import InvalidRequestError, OverloadedError
+
+PURSE_WITHIN = 2.0
+"""Seconds that the serving path may take to say what a session has left."""
 
 PurseOf = Callable[[str, str], Awaitable[Purse | None]]
 """From tool-call id and principal to what the session that made the call has left."""
@@ -196,11 +200,20 @@ class Calls:
 
     async def _budget(self, tool: Tool, wish: Any, caller: Caller) -> Budget:
         call_id = call_id_of(caller.meta)
-        purse = None
+        purse = purse_from(caller.meta.get(BUDGET_META))
         if call_id and self._purse_of is not None:
-            purse = await self._purse_of(call_id, caller.principal)
+            purse = tighter(purse, await self._inherited(call_id, caller.principal))
         harness = harness_of(caller.client, self._settings.timeouts)
         return grant(tool.contract.defaults, wish=wish, harness=harness, purse=purse)
+
+    async def _inherited(self, call_id: str, principal: str) -> Purse | None:
+        """What the session has left; a server that cannot say it bounds nothing."""
+        if self._purse_of is None:
+            return None
+        try:
+            return await asyncio.wait_for(self._purse_of(call_id, principal), PURSE_WITHIN)
+        except Exception:  # noqa: BLE001 (the serving path's troubles are not the tool's)
+            return None
 
     async def _begin(
         self,
@@ -249,7 +262,7 @@ class Calls:
 
     async def _leg(self, live: Live, caller: Caller, report: Report) -> Result:
         """Wait for the end of a leg, reporting; a caller that leaves ends the run."""
-        progress = Progress(report)
+        progress = Progress(report, whole=bool(caller.meta.get(SYNOPSES_META)))
         live.run.watch(progress)
         reporting = asyncio.create_task(progress.run())
         try:

@@ -9,15 +9,13 @@ are refused unless the declaration says `private`.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 from msgspec import Struct
 
+from toolruns import addresses
 from toolruns.sources.source import SourceError
-
-PORTS = {"http": 80, "https": 443}
 
 
 class Target(Struct, frozen=True):
@@ -32,13 +30,9 @@ class Target(Struct, frozen=True):
 def origin(url: str) -> tuple[str, str, int]:
     """Scheme, host and port. Raises SourceError for anything but a plain http(s) URL."""
     try:
-        parts = urlsplit(url)
-        port = parts.port or PORTS.get(parts.scheme, 0)
+        return addresses.origin(url)
     except ValueError:
         raise SourceError(_REFUSED) from None
-    if parts.scheme not in PORTS or not parts.hostname or parts.username or parts.password:
-        raise SourceError(_REFUSED)
-    return parts.scheme, parts.hostname.lower().rstrip("."), port
 
 
 def follow(declared: str, current: str, link: str) -> str:
@@ -58,22 +52,10 @@ async def resolve(url: str, *, private: bool) -> Target:
     except (OSError, UnicodeError):
         message = "the upstream's name cannot be resolved"
         raise SourceError(message) from None
-    addresses = [ipaddress.ip_address(str(entry[4][0]).split("%")[0]) for entry in found]
-    if not private and not all(is_public(address) for address in addresses):
+    at = [addresses.parsed(str(entry[4][0])) for entry in found]
+    if not private and not all(addresses.is_public(address) for address in at):
         raise SourceError(_REFUSED)
-    return Target(url, host, port, str(addresses[0]))
+    return Target(url, host, port, str(at[0]))
 
 
-def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
-    """Whether an address is of the open internet, also when it is wrapped in an IPv6 one."""
-    if isinstance(address, ipaddress.IPv6Address):
-        inner = address.ipv4_mapped or address.sixtofour
-        if inner is not None:
-            return is_public(inner)
-        if address in _NAT64:
-            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return address.is_global and not address.is_multicast
-
-
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _REFUSED = "the upstream's address is not allowed"

@@ -81,7 +81,9 @@ def arguments(tool: Tool, scene: Scene) -> str:
 
 
 def _mentions(text: str, name: str) -> bool:
-    return len(name) > 2 and bool(re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text))  # noqa: PLR2004 - "ls" is no mention
+    """A name that stands by itself: "ls" is no mention, and no part of a path is one."""
+    alone = rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])"
+    return len(name) > 2 and bool(re.search(alone, text))  # noqa: PLR2004 - the one of "ls"
 
 
 def _of_kind(tools: tuple[Tool, ...], kind: Kind) -> Tool | None:

@@ -7,6 +7,7 @@ an event of an unknown kind is passed over.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,11 +16,20 @@ from actors.engines.engine import KvCleared, KvEvent, KvRemoved, KvStored
 from turns.errors import EngineError
 
 ARRAYS = {
-    "BlockStored": ("block_hashes", "parent_block_hash", "token_ids", "block_size"),
-    "BlockRemoved": ("block_hashes",),
+    "BlockStored": (
+        "block_hashes",
+        "parent_block_hash",
+        "token_ids",
+        "block_size",
+        "lora_id",
+        "medium",
+        "lora_name",
+        "extra_keys",
+    ),
+    "BlockRemoved": ("block_hashes", "medium"),
     "AllBlocksCleared": (),
 }
-"""The fields that every release has had, in the order of the array form."""
+"""The fields of the array form in their order; a release may end sooner or go on."""
 
 LOW_64 = (1 << 64) - 1
 
@@ -48,7 +58,7 @@ def decode_event(event: Any) -> KvEvent | None:
                 parent=None if parent is None else number(parent),
                 token_ids=fields["token_ids"],
                 block_size=fields["block_size"],
-                salt=salt_of(fields.get("extra_keys")),
+                **keys_of(fields.get("extra_keys"), lora_of(fields)),
             )
         case "BlockRemoved":
             return KvRemoved([number(name) for name in fields["block_hashes"]])
@@ -73,7 +83,29 @@ def number(name: int | bytes) -> int:
     return name if isinstance(name, int) else int.from_bytes(name, "big") & LOW_64
 
 
-def salt_of(extra_keys: list[list[Any] | None] | None) -> str:
-    """The cache salt. It stands with a prompt's first block; later ones have it by their parent."""
-    first = (extra_keys or [None])[0] or []
-    return next((key for key in first if isinstance(key, str)), "")
+def lora_of(fields: dict[str, Any]) -> str:
+    """The adapter's name; old releases gave a number only."""
+    name, number_of = fields.get("lora_name"), fields.get("lora_id")
+    return name or ("" if number_of is None else str(number_of))
+
+
+def keys_of(extra_keys: list[list[Any] | None] | None, lora: str) -> dict[str, Any]:
+    """What blocks depend on besides tokens: LoRA adapter, cache salt, images.
+
+    vLLM publishes, per block, the adapter's name, `(image, offset)` pairs and the salt, in this
+    order and without saying which is which. Salt and adapter belong to the whole chain (the salt
+    stands with a prompt's first block only), the rest to its block.
+    """
+    salt, extras = "", []
+    for at, keys in enumerate(extra_keys or []):
+        own = [key for key in keys or [] if key != lora]
+        if not at and own and isinstance(own[-1], str):
+            salt = own.pop()
+        extras.append(image_key(own))
+    return {"salt": salt, "lora": lora, "extras": extras if any(extras) else None}
+
+
+def image_key(keys: Sequence[Any]) -> str:
+    """One text for a block's images and where in the block they begin."""
+    pairs = (key if isinstance(key, list | tuple) else (key,) for key in keys)
+    return " ".join("@".join(str(part) for part in pair) for pair in pairs)

@@ -10,9 +10,10 @@ import pytest
 import pytest_asyncio
 
 from tests.toolruns.sources.play import Watching, play, read_all
+from toolruns import addresses
+from toolruns.addresses import is_public
 from toolruns.endings import Ending
-from toolruns.sources import guard
-from toolruns.sources.guard import follow, is_public, origin, resolve
+from toolruns.sources.guard import follow, origin, resolve
 from toolruns.sources.http_pages import HttpApi, HttpPages, Paging
 from toolruns.sources.source import SourceError
 
@@ -325,4 +326,4 @@ def test_links_stay_at_the_declared_origin():
 )
 def test_public_addresses(address, public):
     assert is_public(ipaddress.ip_address(address)) is public
-    assert guard.PORTS["https"] == 443
+    assert addresses.PORTS["https"] == 443

@@ -38,6 +38,7 @@ def scene(says: str, *tools: Tool, **fields: Any) -> Scene:
         pytest.param("Hello", [READ, BASH], "Bash", id="shell-by-default"),
         pytest.param("Hello", [READ, WEATHER], "Read", id="no-shell"),
         pytest.param("Please Read the file", [BASH, READ], "Read", id="mentioned"),
+        pytest.param("Run it in /home/Read/x", [READ, BASH], "Bash", id="a-path-is-no-mention"),
         pytest.param(
             "use the calculator to verify 2 * 3", [BASH, CALCULATOR], "calculator", id="calc"
         ),

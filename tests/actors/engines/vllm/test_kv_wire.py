@@ -48,6 +48,42 @@ CASES = [
         id="salted",
     ),
     pytest.param(
+        {
+            "type": "BlockStored",
+            "block_hashes": [11, 12],
+            "parent_block_hash": None,
+            "token_ids": [1, 2, 3, 4],
+            "block_size": 2,
+            "lora_name": "sql",
+            "extra_keys": [["sql", ["cat", 1], "tenant"], ["sql", ["cat", -1], ["dog", 0]]],
+        },
+        KvStored([11, 12], None, [1, 2, 3, 4], 2, "tenant", "sql", ["cat@1", "cat@-1 dog@0"]),
+        id="lora-salt-and-images",
+    ),
+    pytest.param(
+        [
+            "BlockStored",
+            [11, 12],
+            None,
+            [1, 2, 3, 4],
+            2,
+            7,
+            "GPU",
+            "sql",
+            [["sql", "tenant"], None],
+        ],
+        KvStored([11, 12], None, [1, 2, 3, 4], 2, "tenant", "sql"),
+        id="array-with-lora-and-salt",
+    ),
+    pytest.param(
+        ["BlockStored", [11], None, [1, 2], 2, 7],
+        KvStored([11], None, [1, 2], 2, lora="7"),
+        id="array-with-the-number-of-a-lora",
+    ),
+    pytest.param(
+        ["BlockStored", [11], None, [1, 2], 2, None, "CPU"], None, id="array-offload-tier"
+    ),
+    pytest.param(
         {"type": "BlockRemoved", "block_hashes": [11], "medium": "GPU"},
         KvRemoved([11]),
         id="map-removed",

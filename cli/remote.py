@@ -1,0 +1,125 @@
+"""A server, asked over HTTP with the standard library alone.
+
+The key of a caller comes from a file or from the environment, never from the command line, where
+other users of the machine could read it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+URL = "http://127.0.0.1:8000"
+TIMEOUT_S = 30.0
+KEY, ADMIN_KEY = "TREADLE_API_KEY", "TREADLE_ADMIN_KEY"
+
+
+class RemoteError(Exception):
+    """The server cannot be asked, or refuses; `status` is 0 where nobody answered."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Remote:
+    """One server. Every call raises RemoteError with words that say what to do."""
+
+    def __init__(self, url: str, key: str = "") -> None:
+        if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
+            raise RemoteError(f"{url!r} is no URL of a server; say for example {URL}")
+        self.url = url.rstrip("/")
+        self._key = key
+
+    def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
+        """The JSON that the server answers with; None where it answers with nothing."""
+        with self.open(method, path, body, query=query) as answer:
+            data = answer.read()
+        try:
+            return json.loads(data) if data else None
+        except ValueError:
+            raise RemoteError(f"{self.url}{path} answers with something that is not JSON") from None
+
+    @contextmanager
+    def open(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        headers: dict[str, str] | None = None,
+        timeout: float = TIMEOUT_S,
+        query: Mapping[str, str] | None = None,
+    ) -> Iterator[HTTPResponse]:
+        """The open answer: a stream is read as it comes. `body` is JSON, or bytes as they are."""
+        where = self.url + path + (f"?{urllib.parse.urlencode(query)}" if query else "")
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        sent = {"content-type": "application/json"} | (headers or {})
+        if self._key:
+            sent["authorization"] = f"Bearer {self._key}"
+        request = urllib.request.Request(where, data, sent, method=method)  # noqa: S310 - see above
+        try:
+            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
+                yield answer
+        except urllib.error.HTTPError as error:
+            raise RemoteError(_told(error), error.code) from None
+        except (OSError, HTTPException) as error:
+            reason = getattr(error, "reason", error)
+            raise RemoteError(
+                f"no server at {self.url} ({reason}); start one: treadle serve, or say --url"
+            ) from None
+
+
+def _told(error: urllib.error.HTTPError) -> str:
+    """What a refusal says, in whichever shape it comes."""
+    text = error.read().decode(errors="replace")
+    try:
+        found = json.loads(text)
+        text = str(found["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        text = text[:300] or str(error.reason)
+    hint = f"; put the key into {KEY}" if error.code == 401 else ""  # noqa: PLR2004 the status
+    return f"{text}{hint} (HTTP {error.code})"
+
+
+def key_from(variable: str, file: Path | None) -> str:
+    """The key in `file`, else in the environment; "" for none."""
+    if file is not None:
+        return file.read_text(encoding="utf-8").strip()
+    return os.environ.get(variable, "")
+
+
+def reaches(variable: str = KEY) -> Callable[[F], F]:
+    """Gives a command `--url` and `--key-file`, and the server as its argument `remote`."""
+
+    def decorate(command: F) -> F:
+        @click.option("--url", default=URL, show_default=True, envvar="TREADLE_URL")
+        @click.option(
+            "--key-file",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help=f"A file with the key; else {variable} is read.",
+        )
+        @functools.wraps(command)
+        def wrapped(out: Any, *arguments: Any, url: str, key_file: Path | None, **rest: Any) -> Any:
+            try:
+                remote = Remote(url, key_from(variable, key_file))
+                return command(out, *arguments, remote=remote, **rest)
+            except (RemoteError, OSError) as error:
+                raise out.fail(str(error)) from None
+
+        return wrapped  # type: ignore[return-value] # a decorator keeps what it is given
+
+    return decorate
