@@ -17,8 +17,12 @@ from tests.protocols.apis import problems
 from tests.serving.server import Server, listening, serving, settings
 from turns.frames import Job
 
-TURNS = {"/v1/messages": "messages", "/v1/responses": "responses"}
-ENDS = (b"event: message_stop", b"event: response.completed")
+TURNS = {
+    "/v1/messages": "messages",
+    "/v1/responses": "responses",
+    "/v1/chat/completions": "chat",
+}
+ENDS = (b"event: message_stop", b"event: response.completed", b"data: [DONE]")
 BLOCK = 16
 """Tokens of a block of the scripted engine's prefix cache."""
 
