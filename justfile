@@ -41,9 +41,13 @@ test-ray:
 test-vllm:
     python scripts/check.py test-vllm
 
-# the real harness CLIs against clusters/scripted.yaml
+# the real harness CLIs: what each does on its APIs, sessions, errors, tools that are searched for
 harness:
     python scripts/check.py test-harness
+
+# the same and the slowest two of them, cline and OpenClaw (nightly: installs 1 GB more)
+harness-all:
+    TREADLE_ALL_HARNESSES=1 python scripts/check.py test-harness
 
 # real Claude Code and Codex stop a stream over TPC-H through /mcp
 harness-tools: tpch

@@ -65,7 +65,8 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
             "synopses": heads.synopses(headers),
             "max_tool_calls": request.max_tool_calls,
             "shapes": declared.shapes,
-            "encrypted": ENCRYPTED in (request.include or ()),
+            # Who has nothing stored can bring reasoning back in no other way, asked for or not.
+            "encrypted": ENCRYPTED in (request.include or ()) or request.store is False,
             "summary": _summary(request.reasoning),
             "compact": items.compact,
             "generate": request.generate is not False,

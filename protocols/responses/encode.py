@@ -285,10 +285,10 @@ class ResponsesEncoder:
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:
-    """OpenAI's `input_tokens` counts what the cache held too."""
+    """OpenAI's `input_tokens` counts what the cache held too. No write to it is charged here."""
     return {
         "input_tokens": usage.input,
-        "input_tokens_details": {"cached_tokens": usage.cached},
+        "input_tokens_details": {"cached_tokens": usage.cached, "cache_write_tokens": 0},
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.reasoning},
         "total_tokens": usage.input + usage.output,

@@ -316,6 +316,9 @@ async def test_encrypted_reasoning_is_made_when_asked_for(server: Server) -> Non
     assert whole["output"][0]["encrypted_content"]
     plain = await send(server, "responses")
     assert plain["output"][0]["type"] == "reasoning"  # never billed and hidden
+    assert "encrypted_content" not in plain["output"][0]
+    kept_nowhere = await send(server, "responses", store=False)
+    assert kept_nowhere["output"][0]["encrypted_content"]
 
 
 async def test_an_error_has_the_id_of_its_request(server: Server) -> None:
