@@ -47,6 +47,7 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
             "include_usage": bool(request.stream_options and request.stream_options.include_usage),
             "legacy": legacy,
             "choices": request.n or 1,
+            "details": request.reasoning is not None,
         },
     )
 

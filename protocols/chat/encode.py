@@ -13,7 +13,9 @@ from typing import Any, assert_never
 from protocols import dispatch, errors, ids, sse
 from protocols.chat.calls import FunctionCall, ToolCalls
 from protocols.chat.choice import choice_of
+from protocols.chat.details import Details
 from protocols.outcome import Outcome, outcome, outcome_of
+from protocols.seals import Seal
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
     Event,
@@ -48,7 +50,7 @@ CLOSE = b',"finish_reason":null}]}' + sse.END
 class ChatEncoder:
     """One turn as chat completion chunks."""
 
-    def __init__(self, turn: Turn, *, created: int, model: str) -> None:
+    def __init__(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> None:
         self.finished = False
         self._turn = turn
         self._choice = choice_of(turn)
@@ -65,6 +67,7 @@ class ChatEncoder:
         self._sent = 0
         self._called = False
         self._cut = False
+        self._details = Details(turn, seal) if turn.echo.get("details") and self._show else None
         self._text_gap = ""
         self._thought_gap = ""
 
@@ -116,8 +119,7 @@ class ChatEncoder:
                 self._text_gap = GAP
                 return b""
             case ReasoningEnded():
-                self._thought_gap = GAP
-                return b""
+                return self._thought()
             case ToolCallStarted():
                 return self._call(event)
             case ToolCallReady(arguments=arguments):
@@ -144,10 +146,18 @@ class ChatEncoder:
     def _thinking(self, text: str) -> bytes:
         if not self._show or not text:
             return b""
+        if self._details is not None:
+            self._details.add(text)
         if self._thought_gap:
             text, self._thought_gap = self._thought_gap + text, ""
         quoted = sse.quote(text)
         return self._reasoning + quoted + b',"reasoning":' + quoted + b"}" + CLOSE
+
+    def _thought(self) -> bytes:
+        self._thought_gap = GAP
+        if self._details is None:
+            return b""
+        return self._open + sse.dumps({"reasoning_details": [self._details.ended()]}) + CLOSE
 
     def _piece(self, json: str) -> bytes:
         self._sent += len(json)
@@ -210,6 +220,8 @@ class ChatEncoder:
         }
         if self._show and (thought := GAP.join(reasoning)):
             message |= {"reasoning_content": thought, "reasoning": thought}
+            if self._details is not None:
+                message["reasoning_details"] = self._details.whole(reasoning)
         return message | (self._calls.whole(calls) if calls else {})
 
     def _shell(self, kind: str) -> dict[str, Any]:

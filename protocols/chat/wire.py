@@ -54,8 +54,19 @@ class WireFile(Struct):
     filename: str | None = None
 
 
+class WireDetail(Struct):
+    """One of `reasoning_details`: `reasoning.text`, `.summary` or `.encrypted`."""
+
+    type: str = ""
+    text: str | None = None
+    summary: str | None = None
+    data: str | None = None
+    signature: str | None = None
+    index: int | None = None
+
+
 class WirePart(Struct):
-    """A content part, or one of `reasoning_details`."""
+    """A part of a message's content."""
 
     type: str = "text"
     text: str | None = None
@@ -165,3 +176,4 @@ class Request(Struct):
 KNOWN = frozenset(Request.__struct_fields__)
 decode_request = json.Decoder(Request).decode
 decode_part = json.Decoder(WirePart).decode
+decode_detail = json.Decoder(WireDetail).decode
