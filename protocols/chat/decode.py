@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from protocols import bodies, freeform
+from protocols import bodies, drawn, freeform
 from protocols import headers as heads
 from protocols.chat import wire
 from protocols.chat.messages import messages
@@ -116,6 +116,7 @@ def _sampling(request: wire.Request) -> Sampling:
         frequency_penalty=request.frequency_penalty,
         repetition_penalty=request.repetition_penalty,
         stop=tuple(word for word in stop if word),
+        logprobs=drawn.wanted(request.top_logprobs, asked=bool(request.logprobs)),
     )
 
 

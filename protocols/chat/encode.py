@@ -14,10 +14,12 @@ from protocols import dispatch, errors, ids, sse
 from protocols.chat.calls import FunctionCall, ToolCalls
 from protocols.chat.choice import choice_of
 from protocols.chat.details import Details
+from protocols.drawn import spelled
 from protocols.outcome import Outcome, outcome, outcome_of
 from protocols.seals import Seal
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
+    Drawn,
     Event,
     ReasoningDelta,
     ReasoningEnded,
@@ -89,7 +91,9 @@ class ChatEncoder:
         return {
             "index": self._choice.index,
             "message": self._message(reply),
-            "logprobs": None,
+            "logprobs": logprobs([one for text in reply.drawn for one in text])
+            if reply.drawn
+            else None,
             "finish_reason": self._reason(how),
         }
 
@@ -109,8 +113,8 @@ class ChatEncoder:
 
     def _event(self, event: Event) -> bytes:
         match event:
-            case TextDelta(text=text):
-                return self._said(text) if text else b""
+            case TextDelta(text=text, drawn=drawn):
+                return self._said(text, drawn) if text else b""
             case ReasoningDelta(text=text):
                 return self._thinking(text)
             case ToolArgumentsDelta(json=json):
@@ -138,10 +142,13 @@ class ChatEncoder:
             case _:
                 assert_never(event)
 
-    def _said(self, text: str) -> bytes:
+    def _said(self, text: str, drawn: tuple[Drawn, ...]) -> bytes:
         if self._text_gap:
             text, self._text_gap = self._text_gap + text, ""
-        return self._text + sse.quote(text) + b"}" + CLOSE
+        said = self._text + sse.quote(text) + b"}"
+        if not drawn:
+            return said + CLOSE
+        return said + b',"logprobs":' + sse.dumps(logprobs(drawn)) + CLOSE
 
     def _thinking(self, text: str) -> bytes:
         if not self._show or not text:
@@ -231,6 +238,11 @@ class ChatEncoder:
             "created": self._created,
             "model": self._model,
         }
+
+
+def logprobs(drawn: Sequence[Drawn]) -> dict[str, Any]:
+    """How likely the tokens of some text were."""
+    return {"content": spelled(drawn), "refusal": None}
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:

@@ -149,6 +149,8 @@ class Request(Struct):
     repetition_penalty: float | None = None
     stop: str | list[str] | None = None
     n: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[WireTool] | None = None

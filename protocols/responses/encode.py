@@ -14,6 +14,7 @@ from typing import Any, assert_never
 import msgspec
 
 from protocols import errors, ids, sse
+from protocols.drawn import spelled
 from protocols.outcome import Outcome, outcome, outcome_of
 from protocols.responses.open_items import (
     OpenCall,
@@ -26,6 +27,7 @@ from protocols.responses.output import Item, Output
 from protocols.seals import Seal
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
+    Drawn,
     Event,
     ReasoningDelta,
     ReasoningEnded,
@@ -77,11 +79,12 @@ class ResponsesEncoder:
             status, _, body = errors.openai(errors.from_failed(reply.failed), "")
             return status, body
         items: list[Item] = []
+        texts = iter(reply.drawn)
         calls = 0
         for index, block in enumerate(reply.blocks):
             match block:
                 case Text(text=text):
-                    items.append(self._output.message(index, text, "completed"))
+                    items.append(self._output.message(index, text, "completed", next(texts, ())))
                 case Reasoning(text=text):
                     items.append(self._output.reasoning(index, text, "completed"))
                 case ToolCall():
@@ -103,7 +106,9 @@ class ResponsesEncoder:
 
     def _event(self, event: Event) -> bytes:
         match event:
-            case TextDelta(text=text) | ReasoningDelta(text=text):
+            case TextDelta(text=text, drawn=drawn):
+                return self._drawn(event, drawn) if drawn else self._delta(event, text)
+            case ReasoningDelta(text=text):
                 return self._delta(event, text)
             case ToolArgumentsDelta(json=json):
                 return self._grow(json)
@@ -134,6 +139,15 @@ class ResponsesEncoder:
             opened = self._written if isinstance(event, TextDelta) else OpenReasoning
             added = self._add(opened(self._output, len(self._items)))
         return added + self._grow(text)
+
+    def _drawn(self, event: TextDelta, drawn: tuple[Drawn, ...]) -> bytes:
+        """A piece of text that says how likely its tokens were."""
+        plain = self._delta(event, event.text)
+        if isinstance(self._open, OpenText):
+            self._open.drawn += drawn
+        told = b'"logprobs":' + sse.dumps(spelled(drawn))
+        head, _, tail = plain.rpartition(b'"logprobs":[]')
+        return head + told + tail if head else plain
 
     def _grow(self, text: str) -> bytes:
         # The hot path: one JSON string between two pieces that were rendered with the item.
