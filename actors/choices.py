@@ -44,8 +44,9 @@ class Choices:
         self._read = read
         turns = many(read.turn)
         self._reads = [replace(read, turn=turn) for turn in turns]
-        model = read.turn.model
-        self._encoder = ChoicesEncoder(turns, created=read.created, model=model)
+        self._encoder = ChoicesEncoder(
+            turns, created=read.created, model=read.turn.model, seal=read.seal
+        )
         self._parts = [Part(self, index) for index in range(len(turns))]
         self._early: list[bytes] = []
         self._writer: Writer | None = None

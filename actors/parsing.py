@@ -10,7 +10,7 @@ from collections.abc import Callable
 from actors.messages import Opening, Step
 from parsers.detokenizer import Detokenizer
 from parsers.machine import TurnParser
-from turns.events import Event, TurnFailed, TurnStarted, Usage
+from turns.events import Drawn, Event, TextDelta, TurnFailed, TurnStarted, Usage
 from turns.frames import EventBatch, Frame
 
 log = logging.getLogger(__name__)
@@ -23,13 +23,14 @@ MakeDetokenizer = Callable[[], Detokenizer]
 class TurnParsing:
     """One turn between detokeniser and parser, with its tokens."""
 
-    __slots__ = ("_detokenizer", "_opening", "_parser", "_started", "done", "output")
+    __slots__ = ("_detokenizer", "_opening", "_parser", "_started", "_tokens", "done", "output")
 
     def __init__(self, opening: Opening, detokenizer: Detokenizer, parser: TurnParser) -> None:
         self._opening = opening
         self._detokenizer = detokenizer
         self._parser = parser
         self._started: TurnStarted | None = None
+        self._tokens: list[Drawn] = []
         self.output: list[int] = []
         self.done = False
 
@@ -46,7 +47,10 @@ class TurnParsing:
         parser, finish = self._parser, frame.finish
         if frame.ids:
             self.output += frame.ids
-            events += parser.feed(self._detokenizer.feed(frame.ids), tokens=len(frame.ids))
+            if frame.logprobs:
+                events += self._drawn(frame.ids, frame.logprobs)
+            else:
+                events += parser.feed(self._detokenizer.feed(frame.ids), tokens=len(frame.ids))
         if finish is not None and (rest := self._detokenizer.flush()):
             events += parser.feed(rest, tokens=0)
         if finish is None and parser.over:
@@ -59,6 +63,31 @@ class TurnParsing:
             if parser.over and len(frame.ids) > 1:
                 self.output = []  # which of the last step's tokens the reply ends with is not known
         return events
+
+    def _drawn(self, ids: list[int], rows: list[list[tuple[int, float]]]) -> list[Event]:
+        """The events of tokens fed one by one, each text with the tokens that it is of."""
+        tokens, events = self._tokens, list[Event]()
+        for token, row in zip(ids, rows, strict=False):
+            spelled = [(self._detokenizer.spelled(one), logprob) for one, logprob in row]
+            if spelled:
+                tokens.append(Drawn(*spelled[0], tuple(spelled[1:])))
+            for event in self._parser.feed(self._detokenizer.feed((token,)), tokens=1):
+                made = with_tokens(event, tokens) if isinstance(event, TextDelta) else event
+                events.append(made)
+                tokens.clear()
+        return events
+
+
+def with_tokens(delta: TextDelta, tokens: list[Drawn]) -> TextDelta:
+    """The delta with the last of these tokens that cover its text: what stood before it (a marker,
+    whitespace that is glue) is no part of it.
+    """
+    need = len(delta.text.encode())
+    first = len(tokens)
+    while first and need > 0:
+        first -= 1
+        need -= len(tokens[first].token)
+    return TextDelta(delta.text, tuple(tokens[first:]))
 
 
 class Parsing:

@@ -54,6 +54,12 @@ class Detokenizer:
                 pieces.append(Piece(text))
         return pieces
 
+    def spelled(self, token: int) -> bytes:
+        """The bytes of one id, whatever stands beside it."""
+        if token in self._special:
+            return self._special[token].encode()
+        return self._vocab[token] if 0 <= token < self._size else b""
+
     def flush(self) -> list[Piece]:
         """What is still held, at the end of the turn: an incomplete sequence is one U+FFFD."""
         text = self._decode(b"", True)

@@ -45,8 +45,19 @@ class ReasoningEnded(Struct, frozen=True, array_like=True, tag=2):
     pass
 
 
+class Drawn(Struct, frozen=True, array_like=True):
+    """A token that was drawn: its bytes, the logarithm of how likely it was, and the likeliest."""
+
+    token: bytes
+    logprob: float
+    top: tuple[tuple[bytes, float], ...] = ()
+
+
 class TextDelta(Struct, frozen=True, array_like=True, tag=3):
+    """Visible text; `drawn` are its tokens, where it was asked how likely they were."""
+
     text: str
+    drawn: tuple[Drawn, ...] = ()
 
 
 class TextEnded(Struct, frozen=True, array_like=True, tag=4):

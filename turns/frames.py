@@ -17,7 +17,8 @@ class Frame(Struct, array_like=True, gc=False):
 
     `cached` is set on the first frame of a turn: prompt tokens that the prefix cache held.
     `finish` is set on the last one; `error` goes with finish `error`. Stop tokens (end of turn)
-    are part of `ids`; the parser knows and drops them.
+    are part of `ids`; the parser knows and drops them. `logprobs`, where they are wanted, has for
+    each id the ids that it was drawn from with their logarithms: itself first, then the likeliest.
     """
 
     turn: str
@@ -25,6 +26,7 @@ class Frame(Struct, array_like=True, gc=False):
     cached: int = -1
     finish: Finish | None = None
     error: str = ""
+    logprobs: list[list[tuple[int, float]]] | None = None
 
 
 class ParseSpec(Struct, array_like=True, frozen=True):

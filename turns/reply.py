@@ -10,6 +10,7 @@ from msgspec import Struct
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
     Cut,
+    Drawn,
     Event,
     ReasoningDelta,
     ReasoningEnded,
@@ -56,13 +57,16 @@ ReplyBlock = Text | Reasoning | ToolCall | CutCall | ToolAnswer | ToolListing
 
 
 class Reply(Struct, frozen=True):
-    """What the model answered, blocks in order. `failed` is set when the turn died."""
+    """What the model answered, blocks in order. `failed` is set when the turn died. `drawn` has the
+    tokens of each of the texts, where they were asked for.
+    """
 
     blocks: tuple[ReplyBlock, ...]
     stop: Stop | None
     usage: Usage
     stop_sequence: str | None = None
     failed: TurnFailed | None = None
+    drawn: tuple[tuple[Drawn, ...], ...] = ()
 
 
 class Fold:
@@ -75,10 +79,16 @@ class Fold:
         self._end: TurnEnded | None = None
         self._failed: TurnFailed | None = None
         self._usage = Usage()
+        self._tokens: list[Drawn] = []
+        self._drawn: list[tuple[Drawn, ...]] = []
 
     def add(self, event: Event) -> None:
         match event:
-            case ReasoningDelta(text=text) | TextDelta(text=text):
+            case TextDelta(text=text, drawn=drawn):
+                self._pieces.append(text)
+                if drawn:
+                    self._tokens += drawn
+            case ReasoningDelta(text=text):
                 self._pieces.append(text)
             case ToolArgumentsDelta(json=json):
                 self._pieces.append(json)
@@ -86,6 +96,8 @@ class Fold:
                 self._blocks.append(Reasoning(self._take()))
             case TextEnded():
                 self._blocks.append(Text(self._take()))
+                self._drawn.append(tuple(self._tokens))
+                self._tokens.clear()
             case ToolCallStarted():
                 self._call = event
             case ToolCallReady(arguments=arguments):
@@ -114,6 +126,7 @@ class Fold:
             usage=self._usage,
             stop_sequence=end.stop_sequence if end else None,
             failed=self._failed,
+            drawn=tuple(self._drawn) if any(self._drawn) else (),
         )
 
     def _take(self) -> str:

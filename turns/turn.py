@@ -54,7 +54,10 @@ class Thinking(Struct, frozen=True):
 
 
 class Sampling(Struct, frozen=True):
-    """How tokens are drawn; None leaves it to the model. `stop` acts on visible text only."""
+    """How tokens are drawn; None leaves it to the model. `stop` acts on visible text only.
+
+    `logprobs`: how likely each token was is wanted, and so many of the likeliest beside it.
+    """
 
     max_tokens: int | None = None
     temperature: float | None = None
@@ -66,6 +69,7 @@ class Sampling(Struct, frozen=True):
     frequency_penalty: float | None = None
     repetition_penalty: float | None = None
     stop: tuple[str, ...] = ()
+    logprobs: int | None = None
 
 
 class OutputFormat(Struct, frozen=True):

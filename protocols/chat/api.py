@@ -30,7 +30,7 @@ class Chat:
         model: str,
         seal: Seal | None = None,
     ) -> Encoder:
-        return announced(ChatEncoder(turn, created=created, model=model), turn)
+        return announced(ChatEncoder(turn, created=created, model=model, seal=seal), turn)
 
     def error(self, err: TreadleError, *, request_id: str) -> tuple[int, dict[str, str], bytes]:
         return errors.openai(err, request_id)

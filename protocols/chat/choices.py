@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from protocols import errors
 from protocols.chat.encode import ChatEncoder
 from protocols.dispatch import announced
+from protocols.seals import Seal
 from turns.events import Event, TurnEnded, TurnFailed, Usage
 from turns.reply import Reply
 from turns.turn import Turn
@@ -15,9 +16,11 @@ from turns.turn import Turn
 class ChoicesEncoder:
     """Writes the turns of `protocols.chat.choice.many`, each by its own encoder."""
 
-    def __init__(self, turns: Sequence[Turn], *, created: int, model: str) -> None:
+    def __init__(
+        self, turns: Sequence[Turn], *, created: int, model: str, seal: Seal | None = None
+    ) -> None:
         self.finished = False
-        self._bare = [ChatEncoder(turn, created=created, model=model) for turn in turns]
+        self._bare = [ChatEncoder(turn, created=created, model=model, seal=seal) for turn in turns]
         pairs = zip(self._bare, turns, strict=True)
         self._encoders = [announced(encoder, turn) for encoder, turn in pairs]
         self._usages: list[Usage] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from protocols import bodies, freeform
+from protocols import bodies, drawn, freeform
 from protocols import headers as heads
 from protocols.chat import wire
 from protocols.chat.messages import messages
@@ -47,6 +47,7 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
             "include_usage": bool(request.stream_options and request.stream_options.include_usage),
             "legacy": legacy,
             "choices": request.n or 1,
+            "details": request.reasoning is not None,
         },
     )
 
@@ -115,6 +116,7 @@ def _sampling(request: wire.Request) -> Sampling:
         frequency_penalty=request.frequency_penalty,
         repetition_penalty=request.repetition_penalty,
         stop=tuple(word for word in stop if word),
+        logprobs=drawn.wanted(request.top_logprobs, asked=bool(request.logprobs)),
     )
 
 

@@ -13,9 +13,13 @@ from typing import Any, assert_never
 from protocols import dispatch, errors, ids, sse
 from protocols.chat.calls import FunctionCall, ToolCalls
 from protocols.chat.choice import choice_of
+from protocols.chat.details import Details
+from protocols.drawn import spelled
 from protocols.outcome import Outcome, outcome, outcome_of
+from protocols.seals import Seal
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
+    Drawn,
     Event,
     ReasoningDelta,
     ReasoningEnded,
@@ -52,7 +56,7 @@ CLOSE = b',"finish_reason":null}]}' + sse.END
 class ChatEncoder:
     """One turn as chat completion chunks."""
 
-    def __init__(self, turn: Turn, *, created: int, model: str) -> None:
+    def __init__(self, turn: Turn, *, created: int, model: str, seal: Seal | None = None) -> None:
         self.finished = False
         self._turn = turn
         self._choice = choice_of(turn)
@@ -69,6 +73,7 @@ class ChatEncoder:
         self._sent = 0
         self._called = False
         self._cut = False
+        self._details = Details(turn, seal) if turn.echo.get("details") and self._show else None
         self._text_gap = ""
         self._thought_gap = ""
 
@@ -90,7 +95,9 @@ class ChatEncoder:
         return {
             "index": self._choice.index,
             "message": self._message(reply),
-            "logprobs": None,
+            "logprobs": logprobs([one for text in reply.drawn for one in text])
+            if reply.drawn
+            else None,
             "finish_reason": self._reason(how),
         }
 
@@ -110,8 +117,8 @@ class ChatEncoder:
 
     def _event(self, event: Event) -> bytes:
         match event:
-            case TextDelta(text=text):
-                return self._said(text) if text else b""
+            case TextDelta(text=text, drawn=drawn):
+                return self._said(text, drawn) if text else b""
             case ReasoningDelta(text=text):
                 return self._thinking(text)
             case ToolArgumentsDelta(json=json):
@@ -120,8 +127,7 @@ class ChatEncoder:
                 self._text_gap = GAP
                 return b""
             case ReasoningEnded():
-                self._thought_gap = GAP
-                return b""
+                return self._thought()
             case ToolCallStarted():
                 return self._call(event)
             case ToolCallReady(arguments=arguments):
@@ -142,18 +148,29 @@ class ChatEncoder:
             case _:
                 assert_never(event)
 
-    def _said(self, text: str) -> bytes:
+    def _said(self, text: str, drawn: tuple[Drawn, ...]) -> bytes:
         if self._text_gap:
             text, self._text_gap = self._text_gap + text, ""
-        return self._text + sse.quote(text) + b"}" + CLOSE
+        said = self._text + sse.quote(text) + b"}"
+        if not drawn:
+            return said + CLOSE
+        return said + b',"logprobs":' + sse.dumps(logprobs(drawn)) + CLOSE
 
     def _thinking(self, text: str) -> bytes:
         if not self._show or not text:
             return b""
+        if self._details is not None:
+            self._details.add(text)
         if self._thought_gap:
             text, self._thought_gap = self._thought_gap + text, ""
         quoted = sse.quote(text)
         return self._reasoning + quoted + b',"reasoning":' + quoted + b"}" + CLOSE
+
+    def _thought(self) -> bytes:
+        self._thought_gap = GAP
+        if self._details is None:
+            return b""
+        return self._open + sse.dumps({"reasoning_details": [self._details.ended()]}) + CLOSE
 
     def _piece(self, json: str) -> bytes:
         self._sent += len(json)
@@ -218,6 +235,8 @@ class ChatEncoder:
         }
         if self._show and (thought := GAP.join(reasoning)):
             message |= {"reasoning_content": thought, "reasoning": thought}
+            if self._details is not None:
+                message["reasoning_details"] = self._details.whole(reasoning)
         return message | (self._calls.whole(calls) if calls else {})
 
     def _shell(self, kind: str) -> dict[str, Any]:
@@ -227,6 +246,11 @@ class ChatEncoder:
             "created": self._created,
             "model": self._model,
         }
+
+
+def logprobs(drawn: Sequence[Drawn]) -> dict[str, Any]:
+    """How likely the tokens of some text were."""
+    return {"content": spelled(drawn), "refusal": None}
 
 
 def usage_of(usage: Usage) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from protocols import bodies, documents, images
-from protocols.chat import wire
+from protocols.chat import details, wire
 from turns.blocks import (
     Block,
     Document,
@@ -103,15 +103,12 @@ def _assistant(
 
 def _reasoning(message: wire.WireMessage, where: str) -> list[Block]:
     given = message.reasoning_content or message.reasoning
-    if isinstance(given, str):
-        return [Reasoning(given)]
-    if given:
-        return [Reasoning(segment) for segment in given]
-    parts = [
-        bodies.part(raw, wire.decode_part, f"{where}.reasoning_details.{index}")
-        for index, raw in enumerate(message.reasoning_details or ())
-    ]
-    return [Reasoning(part.text) for part in parts if part.text]
+    plain = [given] if isinstance(given, str) else given or []
+    found = details.read(message.reasoning_details or (), f"{where}.reasoning_details")
+    if any(block.text for block in found) or not plain:
+        return list(found)
+    seal = found[0].seal if found else ""  # sealed apart from its text: they are one span
+    return [Reasoning(plain[0], seal=seal), *map(Reasoning, plain[1:])]
 
 
 def _calls(message: wire.WireMessage, index: int) -> list[ToolCall]:

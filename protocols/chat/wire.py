@@ -54,8 +54,19 @@ class WireFile(Struct):
     filename: str | None = None
 
 
+class WireDetail(Struct):
+    """One of `reasoning_details`: `reasoning.text`, `.summary` or `.encrypted`."""
+
+    type: str = ""
+    text: str | None = None
+    summary: str | None = None
+    data: str | None = None
+    signature: str | None = None
+    index: int | None = None
+
+
 class WirePart(Struct):
-    """A content part, or one of `reasoning_details`."""
+    """A part of a message's content."""
 
     type: str = "text"
     text: str | None = None
@@ -138,6 +149,8 @@ class Request(Struct):
     repetition_penalty: float | None = None
     stop: str | list[str] | None = None
     n: Count | None = None
+    logprobs: bool | None = None
+    top_logprobs: int | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
     tools: list[WireTool] | None = None
@@ -166,3 +179,4 @@ class Request(Struct):
 KNOWN = frozenset(Request.__struct_fields__)
 decode_request = json.Decoder(Request).decode
 decode_part = json.Decoder(WirePart).decode
+decode_detail = json.Decoder(WireDetail).decode

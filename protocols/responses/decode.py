@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from protocols import bodies
+from protocols import bodies, drawn
 from protocols import headers as heads
 from protocols.responses import tool_servers, wire
 from protocols.responses.declared import Declared
@@ -18,8 +18,7 @@ from turns.turn import OutputFormat, Sampling, Thinking, ToolChoice, Turn
 
 MODES = ("auto", "required", "none")
 ENCRYPTED = "reasoning.encrypted_content"
-# Parts of a response that the server would have to make, and cannot.
-UNMADE = ("message.output_text.logprobs",)
+LOGPROBS = "message.output_text.logprobs"
 
 
 def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
@@ -27,7 +26,6 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
     read = bodies.read(body, wire.decode_request)
     request = read.request
     ignored = read.unread(wire.KNOWN)
-    ignored += [f"include.{name}" for name in request.include or () if name in UNMADE]
     declared = Declared(ignored)
     declared.declare(request.tools or [], "tools", deferred=False)
     items = Items(declared)
@@ -167,6 +165,7 @@ def _sampling(request: wire.Request) -> Sampling:
         top_p=request.top_p,
         presence_penalty=request.presence_penalty,
         frequency_penalty=request.frequency_penalty,
+        logprobs=drawn.wanted(request.top_logprobs, asked=LOGPROBS in (request.include or ())),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, assert_never
 import msgspec
 
 from protocols import dispatch, errors, ids, sse
+from protocols.drawn import spelled
 from protocols.outcome import Outcome, outcome, outcome_of
 from protocols.responses.open_items import (
     OpenCall,
@@ -28,6 +29,7 @@ from protocols.seals import Seal
 from protocols.tool_servers import served
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import (
+    Drawn,
     Event,
     ReasoningDelta,
     ReasoningEnded,
@@ -93,12 +95,13 @@ class ResponsesEncoder:
         items: list[Item] = []
         answers = {b.index: b for b in reply.blocks if isinstance(b, ToolAnswer)}
         waiting: set[int] = set()
+        texts = iter(reply.drawn)
         calls = 0
         for block in reply.blocks:
             index = len(items)
             match block:
                 case Text(text=text):
-                    items.append(self._output.message(index, text, "completed"))
+                    items.append(self._output.message(index, text, "completed", next(texts, ())))
                 case Reasoning(text=text):
                     items.append(self._output.reasoning(index, text, "completed"))
                 case ToolCall(name=name) if (tool := self._served.get(name)) is not None:
@@ -138,7 +141,9 @@ class ResponsesEncoder:
 
     def _event(self, event: Event) -> bytes:
         match event:
-            case TextDelta(text=text) | ReasoningDelta(text=text):
+            case TextDelta(text=text, drawn=drawn):
+                return self._drawn(event, drawn) if drawn else self._delta(event, text)
+            case ReasoningDelta(text=text):
                 return self._delta(event, text)
             case ToolArgumentsDelta(json=json):
                 return self._grow(json)
@@ -201,6 +206,15 @@ class ResponsesEncoder:
         if (found := self._waiting.get(index)) is None:
             return b""
         return dispatch.interim(self, self._turn, *found[1].progressed(synopsis))
+
+    def _drawn(self, event: TextDelta, drawn: tuple[Drawn, ...]) -> bytes:
+        """A piece of text that says how likely its tokens were."""
+        plain = self._delta(event, event.text)
+        if isinstance(self._open, OpenText):
+            self._open.drawn += drawn
+        told = b'"logprobs":' + sse.dumps(spelled(drawn))
+        head, _, tail = plain.rpartition(b'"logprobs":[]')
+        return head + told + tail if head else plain
 
     def _grow(self, text: str) -> bytes:
         # The hot path: one JSON string between two pieces that were rendered with the item.

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from protocols import sse
+from protocols.drawn import spelled
 from protocols.freeform import InputStream
 from protocols.responses.output import Item, Output, part
 from turns.blocks import ToolCall
-from turns.events import ToolCallStarted
+from turns.events import Drawn, ToolCallStarted
 
 Emitted = tuple[str, dict[str, Any]]
 TAIL = b',"sequence_number":%d}' + sse.END
@@ -76,6 +77,7 @@ class OpenText(Open):
         self._at["content_index"] = 0
         self.head = self._delta("response.output_text.delta", self._at)
         self.tail = b',"logprobs":[]' + TAIL
+        self.drawn: list[Drawn] = []
 
     def added(self) -> list[Emitted]:
         item = self._output.message(self._index, None, "in_progress")
@@ -85,16 +87,16 @@ class OpenText(Open):
         ]
 
     def done(self) -> list[Emitted]:
-        text = self._text()
+        text, logprobs = self._text(), spelled(self.drawn)
         item = self.whole("completed")
         return [
-            ("response.output_text.done", {**self._at, "text": text, "logprobs": []}),
-            ("response.content_part.done", {**self._at, "part": part("output_text", text)}),
+            ("response.output_text.done", {**self._at, "text": text, "logprobs": logprobs}),
+            ("response.content_part.done", {**self._at, "part": item["content"][0]}),
             ("response.output_item.done", {"output_index": self._index, "item": item}),
         ]
 
     def whole(self, status: str) -> Item:
-        return self._output.message(self._index, self._text(), status)
+        return self._output.message(self._index, self._text(), status, self.drawn)
 
 
 class OpenCompaction(Open):

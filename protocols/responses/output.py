@@ -6,14 +6,17 @@ custom tool its free text, a client's own tool its `action` or `operation`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from protocols import dispatch, freeform, ids
+from protocols.drawn import spelled
 from protocols.responses import compaction
 from protocols.seals import Seal, seal
 from turns.blocks import ToolCall
+from turns.events import Drawn
 from turns.turn import Turn
 
 Item = dict[str, Any]
@@ -74,7 +77,9 @@ class Output:
     def call_item_id(self, name: str, index: int) -> str:
         return ids.item(PREFIXES[self.kind(name)], self._id, index)
 
-    def message(self, index: int, text: str | None, status: str) -> Item:
+    def message(
+        self, index: int, text: str | None, status: str, drawn: Sequence[Drawn] = ()
+    ) -> Item:
         """A message, or a summary; `text` None while nothing of it was written."""
         if self.compact:
             sealed = compaction.sealed(text or "")
@@ -84,6 +89,8 @@ class Output:
                 "encrypted_content": sealed,
             }
         content = [] if text is None else [part("output_text", text)]
+        if drawn:
+            content[0]["logprobs"] = spelled(drawn)
         return {
             "type": "message",
             "id": self.message_id(index),

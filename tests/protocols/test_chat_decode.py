@@ -47,6 +47,52 @@ def test_reasoning_segments_interleave_with_calls() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        pytest.param(
+            {"reasoning_details": [{"type": "reasoning.text", "text": "a", "signature": "s"}]},
+            (Reasoning("a", seal="s"),),
+            id="sealed-text",
+        ),
+        pytest.param(
+            {"reasoning_details": [{"type": "reasoning.summary", "summary": "short"}]},
+            (Reasoning("short"),),
+            id="summary",
+        ),
+        pytest.param(
+            {"reasoning_details": [{"type": "reasoning.encrypted", "data": "d"}]},
+            (Reasoning("", seal="d", redacted=True),),
+            id="encrypted",
+        ),
+        pytest.param(
+            {
+                "reasoning": "a",
+                "reasoning_details": [{"type": "reasoning.encrypted", "data": "d"}],
+            },
+            (Reasoning("a", seal="d"),),
+            id="text-and-its-seal-apart",
+        ),
+        pytest.param(
+            {
+                "reasoning": "abc",
+                "reasoning_details": [
+                    {"type": "reasoning.text", "text": "a", "index": 0},
+                    {"type": "reasoning.text", "text": "b", "index": 0, "signature": "s"},
+                    {"type": "reasoning.text", "text": "c", "index": 1},
+                    {"type": "reasoning.hologram"},
+                ],
+            },
+            (Reasoning("ab", seal="s"), Reasoning("c")),
+            id="pieces-of-a-stream",
+        ),
+    ],
+)
+def test_reasoning_details(fields: dict[str, Any], expected: tuple[Any, ...]) -> None:
+    (read,) = messages({"role": "assistant", "content": None, **fields})
+    assert read.blocks == expected
+
+
 def test_a_result_knows_its_tool() -> None:
     parts = [{"type": "text", "text": "rain"}]
     result = {"role": "tool", "tool_call_id": "c1", "content": parts}

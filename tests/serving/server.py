@@ -208,7 +208,7 @@ class Server:
         for replica in self._all():
             await replica.inner.stop()
         await self.keeper.settled()
-        for _ in range(3):  # what the last step told the router is on its way
+        for _ in range(10):  # what the last step told the router is on its way
             await asyncio.sleep(0)
 
 

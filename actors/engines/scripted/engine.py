@@ -108,6 +108,7 @@ class ScriptedEngine:
             priority=job.priority,
             salt=job.salt,
             resumed=job.resumed,
+            logprobs=job.sampling.logprobs,
         )
         self._scheduler.add(work, self._loop.time())
         self._idle.clear()

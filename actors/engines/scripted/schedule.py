@@ -195,6 +195,7 @@ class Scheduler:
         ids = seat.tokens[pos:until]
         first = seat.fresh
         frame = seat.first_frame(ids) if first else Frame(seat.turn, ids)
+        frame.logprobs = seat.drawn(ids)
         frames.append(frame)
         self._said += until - pos
         seat.pos = until

@@ -26,6 +26,7 @@ class Work(Struct, frozen=True):
     priority: int = 0
     salt: str = ""
     resumed: int = 0
+    logprobs: int | None = None
 
 
 class Seat:
@@ -49,6 +50,7 @@ class Seat:
         "finish",
         "fresh",
         "held",
+        "logprobs",
         "order",
         "pace",
         "place",
@@ -85,7 +87,9 @@ class Seat:
         self.pace: Pace | None = script.pace
         self.due = 0.0 if script.pace is None else now + script.pace.first_s
         # What is not one token a step until a plain end takes the slow path of the scheduler.
+        self.logprobs = work.logprobs
         self.special = self.cuts is not None or bool(self.pace or self.fault)
+        self.special |= self.logprobs is not None
         self.cached = -1
         self.reported = script.cached
         self.fresh = True
@@ -100,6 +104,14 @@ class Seat:
         self.fresh = False
         cached = self.cached if self.reported is None else self.reported
         return Frame(self.turn, ids, max(cached, 0))
+
+    def drawn(self, ids: list[int]) -> list[list[tuple[int, float]]] | None:
+        """Made-up logarithms of the tokens, where they are wanted: the same for the same token."""
+        if self.logprobs is None:
+            return None
+        likely = [(one, -(one % 89) / 100) for one in ids]
+        others = [[(max(one - n, 0), log - n) for n in range(self.logprobs)] for one, log in likely]
+        return [[own, *other] for own, other in zip(likely, others, strict=True)]
 
     def _cuts(self, script: Script, work: Work, *, whole: bool) -> list[int] | None:
         """Where each step ends, as indexes into `tokens`, the next one last."""

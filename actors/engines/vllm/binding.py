@@ -33,8 +33,11 @@ FINISH: dict[str, Finish] = {
     "repetition": "stop",
 }
 
-Tokens = Callable[[list[int], int, Finish | None], None]
-"""Takes a step's new ids, the prompt tokens that the cache held, and the finish if it ended."""
+Rows = list[list[tuple[int, float]]]
+Tokens = Callable[[list[int], int, Finish | None, Rows | None], None]
+"""Takes a step's new ids, the prompt tokens that the cache held, the finish if it ended, and the
+logprobs where they were asked for, as in `Frame`.
+"""
 
 Failed = Callable[[str], None]
 
@@ -125,6 +128,7 @@ class Core:
                 list(made.token_ids),
                 output.num_cached_tokens or 0,
                 None if finish is None else FINISH[finish],
+                rows(made.token_ids, made.logprobs, params.logprobs or 0),
             )
 
         prompt = tokens_input(job.prompt, cache_salt=job.salt or None)
@@ -148,6 +152,20 @@ class Core:
     def close(self) -> None:
         self._llm.shutdown(timeout=0)
         del self._llm  # its __del__ fails when it runs as late as the interpreter's end
+
+
+def rows(ids: Any, logprobs: Any, top: int) -> Rows | None:
+    """Logprobs as a frame has them, of a mapping a token; the token itself is in each, also where
+    it is none of the `top`.
+    """
+    if logprobs is None:
+        return None
+    found: Rows = []
+    for token, known in zip(ids, logprobs, strict=True):
+        ranked = sorted(known.items(), key=lambda entry: -entry[1].logprob)
+        own = (token, known[token].logprob)
+        found.append([own, *((one, entry.logprob) for one, entry in ranked[:top])])
+    return found
 
 
 def reason(error: BaseException) -> str:

@@ -28,7 +28,7 @@ from turns.errors import (
 from turns.frames import Finish, Frame, Job
 
 if TYPE_CHECKING:
-    from actors.engines.vllm.binding import Core
+    from actors.engines.vllm.binding import Core, Rows
     from actors.engines.vllm.kv_feed import KvFeed
 
 
@@ -187,14 +187,20 @@ class VllmEngine:
             if self._turns.get(job.turn) is not running:
                 await core.abort(name)  # the turn was aborted on its way in
 
-    def _made(
-        self, turn: str, running: Running, ids: list[int], cached: int, finish: Finish | None
+    def _made(  # noqa: PLR0917 - half of it is bound; the rest is what the binding gives
+        self,
+        turn: str,
+        running: Running,
+        ids: list[int],
+        cached: int,
+        finish: Finish | None,
+        logprobs: Rows | None = None,
     ) -> None:
         """Take what one step made for a turn. Called for all turns of the step in one pass."""
         if self._turns.get(turn) is not running:
             return  # it was aborted; vLLM had these tokens on their way
         self._stepped = time.monotonic()
-        frame = Frame(turn, ids, finish=finish)
+        frame = Frame(turn, ids, finish=finish, logprobs=logprobs)
         if not running.started:
             running.started = True
             frame.cached = cached

@@ -18,6 +18,7 @@ NAMES = (
     "presence_penalty",
     "frequency_penalty",
     "repetition_penalty",
+    "logprobs",
 )
 CONSTRAINTS = frozenset({"json", "json_object", "regex", "choice", "grammar", "structural_tag"})
 
