@@ -90,12 +90,14 @@ class Intake:
         to the taps as refused, for it never becomes a turn. `known` need not be asked of the store.
         """
         api = APIS[name]
+        began = time.perf_counter()
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
             turn = told(turn, self.ingress.names.model(turn.model).spec.prompt)
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
             raise
+        self.ingress.decoded(turn, time.perf_counter() - began)
         seal = self.ingress.replay.seals(asked.owner)
         return Read(asked, api, turn, int(time.time()), earlier, size, seal)
 

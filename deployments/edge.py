@@ -28,6 +28,7 @@ from deployments.settings import AppSettings
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
+from sessions.past_turns import PastTurns
 from sessions.store import Store
 
 
@@ -63,6 +64,12 @@ def replay(settings: AppSettings, store: Store, keeper: Keeper, made: str) -> Re
     sealer = Sealer(given(settings.seals) or (made,), ttl=settings.seals.ttl_s)
     ttl = settings.store.ledger_ttl_s
     return Replay(Ledger(store, ttl=ttl), keeper, sealer, idling=Idling(store, ttl=ttl))
+
+
+def past_turns(settings: AppSettings, store: Store) -> PastTurns | None:
+    """Where the prefix doctor finds turns of other ingresses."""
+    ttl = settings.store.past_ttl_s
+    return PastTurns(store, ttl=ttl) if ttl else None
 
 
 def limits(settings: AppSettings) -> Limits:
