@@ -97,7 +97,7 @@ class Ingress:
                 replies=(prompt.spliced, len(prepared.plan.memories)),
                 memo=prompter.tokenizer.cache,
             )
-            model.admit(prompt)
+            model.admit(turn, prompt)
             asked = time.time()
             taken = await model.choose(turn, prompt)
         except BaseException as error:

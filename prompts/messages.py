@@ -263,6 +263,9 @@ class _Writing:
         if not family.sees_images:
             msg = f"{where}: {family.title} does not see images; remove the image"
             raise InvalidRequestError(msg, param=where)
+        if not self._by.traits.images:
+            msg = f"{where}: the chat template of this model takes no images; remove the image"
+            raise InvalidRequestError(msg, param=where)
         return {"type": "image"}
 
 
