@@ -93,6 +93,7 @@ class EngineReplica:
             max_turns=info.max_turns,
             parsers=list(self._lanes.names),
             reads_conversation=info.reads_conversation,
+            sees_images=info.sees_images,
             kv_blocks=info.kv_blocks,
         )
 

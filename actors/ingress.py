@@ -25,6 +25,7 @@ from actors.turn_watch import Heard, Remember, TurnWatch
 from observe.metrics import Metrics
 from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived, TurnRouted
 from observe.taps import Tap
+from sessions.past_turns import PastTurns
 from turns.errors import TreadleError
 from turns.events import Usage
 from turns.reply import Reply
@@ -47,6 +48,7 @@ class Ingress:
         taps: Tap,
         names: ModelNames | None = None,
         limits: Limits | None = None,
+        past: PastTurns | None = None,
         keepalive_s: float = 10.0,
     ) -> None:
         self.conductor = conductor
@@ -55,10 +57,10 @@ class Ingress:
         self._metrics = metrics
         self._keeper = keeper
         self.replay = replay
-        self.prefixes = Prefixes(metrics.prefix_break)
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
         self.names = names or ModelNames(models)
+        self.prefixes = Prefixes(metrics.prefix_break, self.names.model, past)
         self._live: set[Silent] = set()
 
     async def prepared(self, model: ModelService, turn: Turn, *, size: int, owner: str) -> Prepared:
@@ -86,13 +88,20 @@ class Ingress:
         heard = Heard(names, time.time())
         self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
         self._keeper.seen(turn, harness=harness, at=heard.at)
+        prompter = model.folder.prompter
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
             if fitting.asked(turn) and not model.admits(prepared.prompt):
                 prepared, exchange.dropped = await self._fitted(model, prepared, size, owner)
                 turn = prepared.turn
             prompt = prepared.prompt
-            model.admit(prompt)
+            self._metrics.prepared(
+                model.spec.name,
+                prepared.stages,
+                replies=(prompt.spliced, len(prepared.plan.memories)),
+                memo=prompter.tokenizer.cache,
+            )
+            model.admit(turn, prompt)
             asked = time.time()
             taken = await model.choose(turn, prompt)
         except BaseException as error:
@@ -156,6 +165,10 @@ class Ingress:
     def leave(self, flight: Flight) -> None:
         """The response is over, or its client is gone: nothing of the turn remains."""
         self.conductor.cancel(flight)
+
+    def decoded(self, turn: Turn, seconds: float) -> None:
+        """A request was read in so many seconds."""
+        self._metrics.decoded(self.names.model(turn.model).spec.name, seconds)
 
     def refused(self, api: Api, request: str, error: TreadleError) -> None:
         """A request that never became a turn."""

@@ -105,6 +105,7 @@ class Intake:
         to the taps as refused, for it never becomes a turn. `known` need not be asked of the store.
         """
         api = APIS[name]
+        began = time.perf_counter()
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
             spec = self.ingress.names.model(turn.model).spec
@@ -114,6 +115,7 @@ class Intake:
             raise
         if spec.dispatch and not turn.echo.get("dispatch"):
             turn.echo["dispatch"] = spec.dispatch
+        self.ingress.decoded(turn, time.perf_counter() - began)
         seal = self.ingress.replay.seals(asked.owner)
         ignored = unseen(turn)
         return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)

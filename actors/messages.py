@@ -52,6 +52,7 @@ class ReplicaCard(Struct, frozen=True):
     max_turns: int
     parsers: list[str]
     reads_conversation: bool = False
+    sees_images: bool = False
     kv_blocks: int = 0
 
 

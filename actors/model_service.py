@@ -17,12 +17,18 @@ from actors.messages import ReplicaCard
 from actors.router_asking import RouterAsking, RouterClient
 from actors.serving import ModelFolder, ModelSpec
 from parsers.constraints import constraint
+from prompts.images import images, salt
 from prompts.prompter import Prompt
 from protocols.catalog import Profile
 from protocols.models import ModelCard
 from router.blocks import chain
 from router.decision import Ask, Choice, Refusal
-from turns.errors import ContextTooLongError, OverloadedError, UnavailableError
+from turns.errors import (
+    ContextTooLongError,
+    InvalidRequestError,
+    OverloadedError,
+    UnavailableError,
+)
 from turns.frames import Job, ParseSpec
 from turns.turn import Turn
 
@@ -100,8 +106,14 @@ class ModelService:
             profile=profile or spec.profile,
         )
 
-    def admit(self, prompt: Prompt) -> None:
-        """ContextTooLongError where there is no room for an answer to the prompt."""
+    def admit(self, turn: Turn, prompt: Prompt) -> None:
+        """ContextTooLongError where there is no room for an answer to the prompt, and
+        InvalidRequestError for images that no engine of the model would see.
+        """
+        cards = self.fleet.cards.values()
+        if cards and not any(card.sees_images for card in cards) and any(images(turn)):
+            msg = "the engine of this model is given text alone and sees no images; remove them"
+            raise InvalidRequestError(msg, param="messages")
         if not self.admits(prompt):
             raise ContextTooLongError(len(prompt.ids), self.context_window)
 
@@ -117,7 +129,7 @@ class ModelService:
         # Where no lane is open, at the very start, one that is about to be will do.
         usable = {r: card for r, card in cards.items() if self._heard(card)} or cards
         block = next(iter(cards.values())).block_size
-        hashes = chain(prompt.ids, block)
+        hashes = chain(prompt.ids, block, salt(turn))
         last = hashes[-1] if hashes else 0
         ask = Ask(
             turn=turn.id,
@@ -175,6 +187,7 @@ class ModelService:
             ),
             stop_ids=prompt.stop_ids,
             priority=-turn.hints.priority,
+            salt=salt(turn),
             conversation=turn if conversation else None,
             thinking_budget=prompt.thinking_budget,
             constraint=constraint(

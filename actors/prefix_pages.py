@@ -1,12 +1,10 @@
 """The prefix doctor over HTTP: `GET /v1/treadle/turns/{id}/prefix`, optionally `?before=<id>`.
 
 Ids are those of the response (`msg_…`, `resp_…`, `chatcmpl-…`) or of the turn itself. Only who
-asked a turn can see it, and only while the ingress that ran it keeps it.
+asked a turn can see it, for as long as it is kept (`store.past_ttl_s`), from any ingress.
 """
 
 from __future__ import annotations
-
-import asyncio
 
 import msgspec
 from fastapi import APIRouter, Request, Response
@@ -21,7 +19,7 @@ def prefix_pages(ingress: Ingress) -> APIRouter:
     @router.get("/v1/treadle/turns/{turn}/prefix")
     async def prefix(request: Request, turn: str, before: str = "") -> Response:
         owner = asked(request).owner
-        earlier, found = await asyncio.to_thread(ingress.prefixes.report, owner, turn, before)
+        earlier, found = await ingress.prefixes.report(owner, turn, before)
         said = {"turn": turn, "before": earlier, "whole": found is None, "break": found}
         return answer(msgspec.json.encode(said))
 

@@ -1,28 +1,46 @@
 """Prefixes: watches live traffic for turns whose prompt does not begin as the turn before it did.
 
 Of every session a few footprints are kept (its sub-agents talk under one key), of the latest turns
-all that the doctor needs to say more. Both are of this ingress alone, and bounded.
+all that the doctor needs to say more. Both are of this ingress alone, and bounded; what the doctor
+needs is in the store too for a while, where any ingress finds it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from itertools import takewhile
+from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actors.model_service import ModelService
 from actors.replay import Prepared
 from prompts.doctor import Break, Cause, Seen, diagnosed
 from prompts.footprint import Footprint, broken, footprint, goes_on
 from prompts.prompter import Plan, Prompter
 from protocols import ids
+from sessions.past_turns import Answer, PastTurn, PastTurns, packed
 from turns.blocks import Block, Reasoning, Text, ToolCall
-from turns.errors import NotFoundError
+from turns.errors import InvalidRequestError, NotFoundError, TreadleError
 from turns.reply import Reply
+from turns.turn import Turn
+
+log = logging.getLogger(__name__)
 
 SESSIONS, EACH = 4096, 4
 TURNS = 64
 """How many sessions have footprints, how many of them, and how many turns are kept whole."""
+
+WAITING = 256
+"""Turns that may be on their way to the store; further ones are not kept there."""
+
+SYSTEM = ("system", "developer")
 
 
 INLINE = 4096
@@ -32,18 +50,36 @@ Key = tuple[str, str, str]
 """Owner, session and model."""
 
 
-class Whole(Seen, frozen=True):
-    """A turn kept whole: whose it is, and its prompter."""
+class Whole(Struct, frozen=True):
+    """A turn kept whole, and whose it is: see `prompts.doctor.Seen`. Without its plan it came from
+    the store; reasoning `before` that message was forgotten.
+    """
 
-    owner: str = ""
-    prompter: Prompter | None = None
+    turn: Turn
+    ids: Sequence[int]
+    output: Sequence[int]
+    answer: Sequence[Block]
+    reply_at: int
+    owner: str
+    plan: Plan | None = None
+    before: int = 0
+    at: float = 0.0
 
 
 class Prefixes:
-    """One per ingress. `tell` hears the model and the cause of each break."""
+    """One per ingress. `tell` hears the model and the cause of each break; `models` gives one
+    by its name, and raises as `ModelNames.model`.
+    """
 
-    def __init__(self, tell: Callable[[str, Cause], None]) -> None:
+    def __init__(
+        self,
+        tell: Callable[[str, Cause], None],
+        models: Callable[[str], ModelService],
+        past: PastTurns | None = None,
+    ) -> None:
         self._tell = tell
+        self._models = models
+        self._past = past
         self._sessions: OrderedDict[Key, list[Footprint]] = OrderedDict()
         self._turns: OrderedDict[str, Whole] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,19 +98,43 @@ class Prefixes:
             answer=answer,
             reply_at=prompt.reply_at,
             owner=prepared.owner,
-            prompter=prompter,
+            at=time.time(),
         )
         while len(self._turns) > TURNS:
             self._turns.popitem(last=False)
+        if self._past is not None and len(self._tasks) < WAITING:
+            self._spawn(self._keep(self._past, prepared, output, tuple(answer)))
         if not turn.session or not output:
             return
         key = (prepared.owner, turn.session, turn.model)
         if len(prompt.ids) <= INLINE:
             self._note(key, footprint(plan, prompt.ids, output, answer), prompt.ids)
         else:
-            task = asyncio.ensure_future(self._note_later(key, plan, prompt.ids, output, answer))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._spawn(self._note_later(key, plan, prompt.ids, output, answer))
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _keep(
+        self, past: PastTurns, prepared: Prepared, output: Sequence[int], answer: Answer
+    ) -> None:
+        turn, prompt = prepared.turn, prepared.prompt
+        kept = PastTurn(
+            replace(turn, echo={}),
+            prompt.ids,
+            list(output),
+            answer,
+            prompt.reply_at,
+            prepared.before,
+            time.time(),
+        )
+        try:
+            data = await asyncio.to_thread(packed, kept)
+            await past.keep(prepared.owner, ids.stem(turn.id), turn.session, data)
+        except (TreadleError, TypeError, ValueError, OverflowError) as error:
+            log.info("turn %s is not kept for the prefix doctor: %s", turn.id, error)
 
     async def _note_later(
         self,
@@ -107,33 +167,84 @@ class Prefixes:
         while self._tasks:
             await asyncio.wait(set(self._tasks))
 
-    def report(self, owner: str, turn: str, before: str = "") -> tuple[str, Break | None]:
-        """Where a turn's prompt parts from that of the turn `before` it: the one of its session
-        when none is named. Raises NotFoundError.
+    async def report(self, owner: str, turn: str, before: str = "") -> tuple[str, Break | None]:
+        """Where a turn's prompt parts from that of the turn `before` it: the one that it goes on
+        from when none is named. Raises NotFoundError, and InvalidRequestError for two models.
         """
-        later = self._turn(owner, turn)
-        earlier = self._turn(owner, before) if before else self._before(later)
-        if later.prompter is None:
-            raise NotFoundError(f"of turn '{turn}' too little is known")
-        return earlier.turn.id, diagnosed(later.prompter, earlier, later)
+        stem = re.split("[_-]", turn)[-1]
+        around = await self._around(owner, stem)
+        later = around.get(stem)
+        if later is None:
+            raise NotFoundError(f"no turn {turn!r} is known here any more")
+        if before:
+            name = re.split("[_-]", before)[-1]
+            earlier = around.get(name) or (await self._around(owner, name)).get(name)
+            if earlier is None:
+                raise NotFoundError(f"no turn {before!r} is known here any more")
+        else:
+            earlier = _last_before(later, list(around.values()))
+        model = self._models(later.turn.model)
+        if model is not self._models(earlier.turn.model):
+            raise InvalidRequestError(
+                "turns of two models have no prefix in common", param="before"
+            )
+        return earlier.turn.id, await asyncio.to_thread(
+            _diagnosed, model.folder.prompter, earlier, later
+        )
 
-    def _turn(self, owner: str, name: str) -> Whole:
-        found = self._turns.get(re.split("[_-]", name)[-1])
-        if found is None or found.owner != owner:
-            raise NotFoundError(f"no turn '{name}' among the last {TURNS} of this ingress")
-        return found
+    async def _around(self, owner: str, stem: str) -> dict[str, Whole]:
+        """The turn of that stem and others of its session, of here and of the store, by age."""
+        found: dict[str, Whole] = {}
+        for past in await self._past.around(owner, stem) if self._past is not None else ():
+            found[ids.stem(past.turn.id)] = _whole(past, owner)
+        mine = self._turns.get(stem)
+        session = mine.turn.session if mine is not None else ""
+        for name, one in self._turns.items():
+            same = bool(session) and one.turn.session == session
+            if one.owner == owner and (same or name == stem):
+                found.setdefault(name, one)
+        return dict(sorted(found.items(), key=lambda item: item[1].at))
 
-    def _before(self, later: Whole) -> Whole:
-        turn, found = later.turn, None
-        for one in self._turns.values():
-            if one is later:
-                break
-            if (one.owner, one.turn.session, one.turn.model) == (
-                later.owner,
-                turn.session,
-                turn.model,
-            ):
-                found = one
-        if found is None or not turn.session:
-            raise NotFoundError("no earlier turn of this session is known here; name one: ?before=")
-        return found
+
+def _whole(past: PastTurn, owner: str) -> Whole:
+    return Whole(
+        turn=past.turn,
+        ids=past.ids,
+        output=past.output,
+        answer=past.answer,
+        reply_at=past.reply_at,
+        owner=owner,
+        before=past.before,
+        at=past.at,
+    )
+
+
+def _diagnosed(prompter: Prompter, earlier: Whole, later: Whole) -> Break | None:
+    """As the doctor sees the two; what came from the store is planned again first."""
+    pair = (
+        Seen(
+            one.turn,
+            one.plan or prompter.plan(one.turn, forget_before=one.before),
+            one.ids,
+            one.output,
+            one.answer,
+            one.reply_at,
+        )
+        for one in (earlier, later)
+    )
+    return diagnosed(prompter, *pair)
+
+
+def _last_before(later: Whole, around: list[Whole]) -> Whole:
+    """Of the turns before it that of whose conversation it has most, the last of them."""
+    earlier = around[: around.index(later)]
+    if not earlier or not later.turn.session:
+        raise NotFoundError("no earlier turn of this session is known here; name one: ?before=")
+    said = [m for m in later.turn.messages if m.role not in SYSTEM]
+
+    def shared(at: int) -> tuple[int, int]:
+        own = (m for m in earlier[at].turn.messages if m.role not in SYSTEM)
+        same = (a == b for a, b in zip(own, said, strict=False))
+        return sum(takewhile(bool, same)), at
+
+    return earlier[max(range(len(earlier)), key=shared)]

@@ -10,9 +10,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from time import perf_counter
 from typing import Any, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.idling import Idling
 from actors.keeper import Keeper
@@ -25,18 +27,25 @@ from turns.turn import Turn
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+STAGES = ("plan", "ledger", "finish")
+"""What making a prompt is made of."""
+
 INLINE_SIZE = 16_384
 """Bytes of a request body up to which preparing it on the event loop is cheaper than a thread."""
 
 
 class Prepared(Struct, frozen=True):
-    """A turn with its prompt, and whose it is; reasoning `before` that message was forgotten."""
+    """A turn, its seals opened, with its prompt, and whose it is.
+
+    Reasoning `before` that message was forgotten; `stages` says in seconds what took how long.
+    """
 
     turn: Turn
     plan: Plan
     prompt: Prompt
     owner: str
     before: int = 0
+    stages: dict[str, float] = field(default_factory=dict)
 
 
 class Replay:
@@ -59,15 +68,21 @@ class Replay:
 
     async def prepare(self, prompter: Prompter, turn: Turn, *, size: int, owner: str) -> Prepared:
         """The turn's prompt, however long; `size` in bytes of JSON. Raises InvalidRequestError."""
+        times = [perf_counter()]
         before = await self._forgotten(prompter, turn, owner)
 
-        def planned() -> Plan:
-            return prompter.plan(self._opened(turn, owner), forget_before=before)
+        def planned() -> tuple[Turn, Plan]:
+            opened = self._opened(turn, owner)
+            return opened, prompter.plan(opened, forget_before=before)
 
-        plan = await _at_work(size, planned)
+        opened, plan = await _at_work(size, planned)
+        times.append(perf_counter())
         found = await self._found(owner, plan.keys)
+        times.append(perf_counter())
         prompt = await _at_work(size, lambda: prompter.finish(plan, found))
-        return Prepared(turn, plan, prompt, owner, before)
+        times.append(perf_counter())
+        stages = {name: b - a for name, (a, b) in zip(STAGES, pairwise(times), strict=True)}
+        return Prepared(opened, plan, prompt, owner, before, stages)
 
     def remember(
         self, prompter: Prompter, prepared: Prepared, reply: Reply, output: Sequence[int]

@@ -34,6 +34,7 @@ from deployments.settings import AppSettings, AttachmentSettings
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
+from sessions.past_turns import PastTurns
 from sessions.store import Store
 
 
@@ -92,6 +93,12 @@ def attachments(settings: AttachmentSettings) -> Attachments:
     most, seconds = settings.most_bytes, settings.seconds
     pdf = PdfReader(PdfLimits(size=most, pages=settings.pages, seconds=seconds))
     return Attachments(pdf, Fetcher(most=most, seconds=seconds) if settings.fetch_urls else None)
+
+
+def past_turns(settings: AppSettings, store: Store) -> PastTurns | None:
+    """Where the prefix doctor finds turns of other ingresses."""
+    ttl = settings.store.past_ttl_s
+    return PastTurns(store, ttl=ttl) if ttl else None
 
 
 def limits(settings: AppSettings) -> Limits:

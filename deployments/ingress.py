@@ -20,7 +20,7 @@ from actors.keeper import Keeper
 from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.serving import ModelFolder
-from deployments.edge import Outside, limits, names, replay
+from deployments.edge import Outside, limits, names, past_turns, replay
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
@@ -72,6 +72,7 @@ class IngressDeployment:
             taps=taps,
             names=names(chosen, models),
             limits=limits(chosen),
+            past=past_turns(chosen, kept),
             keepalive_s=chosen.ingress.keepalive_s,
         )
         self._outside = Outside(chosen, self.ingress, kept)

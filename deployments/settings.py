@@ -142,7 +142,9 @@ class StoreSettings(Strict):
     """Where sessions live: `redis` is a URL, "embedded" (a Valkey of our own) or "memory".
 
     `response_ttl_s`: how long a stored response is kept after it was last used. `ledger_ttl_s`:
-    how long the token ids of a reply are kept after a turn last used them.
+    how long the token ids of a reply are kept after a turn last used them. `past_ttl_s`: how long
+    the prefix doctor can be asked about a turn from every ingress, of at most four a session; 0
+    keeps none in the store.
     """
 
     redis: str = "embedded"
@@ -150,6 +152,7 @@ class StoreSettings(Strict):
     session_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
     response_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
     ledger_ttl_s: Annotated[int, Field(ge=1)] = 7 * 24 * 3600
+    past_ttl_s: Annotated[int, Field(ge=0)] = 3600
 
 
 class SealSettings(Strict):

@@ -6,7 +6,7 @@ and no turn, session, replica or tool is a label.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -83,6 +83,15 @@ class Metrics:
             "prefix_break", "Prompts that do not begin as the turn before.", "model", "cause"
         )
         self._truncated = counter("truncated", "Messages that did not fit into a prompt.", "api")
+        self._preparing = histogram(
+            "prepare_seconds", "Time to make a prompt, by stage.", _ROUTING, "model", "stage"
+        )
+        self._replies = counter(
+            "replies_replayed", "Earlier replies in prompts: known or not.", "model", "outcome"
+        )
+        self._memo = gauge(
+            "tokenizer_memo", "Look-ups in the tokenizer's memo.", "model", "outcome"
+        )
         self._events = counter("events", "Events brought by lanes.")
         self._calls = counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
         self._routed = counter("router_decisions", "Replicas chosen, by why.", "why")
@@ -103,7 +112,31 @@ class Metrics:
 
     def prefix_break(self, model: str, cause: str) -> None:
         """A turn's prompt does not begin with the tokens of the turn before it."""
-        self._breaks.labels(model if model in self._models else "other", cause).inc()
+        self._breaks.labels(self._served(model), cause).inc()
+
+    def decoded(self, model: str, seconds: float) -> None:
+        """A request was read: the first stage of making its prompt."""
+        self._preparing.labels(self._served(model), "decode").observe(seconds)
+
+    def prepared(
+        self,
+        model: str,
+        stages: Mapping[str, float],
+        *,
+        replies: tuple[int, int],
+        memo: tuple[int, int],
+    ) -> None:
+        """A prompt was made, in so many seconds by stage. `replies` counts those that the ledger
+        gave and those it might have given, `memo` hits and misses of the tokenizer so far.
+        """
+        name = self._served(model)
+        for stage, seconds in stages.items():
+            self._preparing.labels(name, stage).observe(seconds)
+        given, wanted = replies
+        self._replies.labels(name, "spliced").inc(given)
+        self._replies.labels(name, "rendered").inc(wanted - given)
+        for outcome, count in zip(("hit", "miss"), memo, strict=True):
+            self._memo.labels(name, outcome).set(count)
 
     def truncated(self, api: str, messages: int) -> None:
         """So many messages of a turn were left out of its prompt, for it to fit."""
@@ -178,7 +211,10 @@ class Metrics:
             self._router.labels(figure).set(getattr(seen, figure))
 
     def _model(self, names: Names) -> str:
-        return names.model if names.model in self._models else "other"
+        return self._served(names.model)
+
+    def _served(self, model: str) -> str:
+        return model if model in self._models else "other"
 
     def _turn(self, names: Names) -> tuple[str, str]:
         return names.api, self._model(names)

@@ -268,6 +268,9 @@ class _Writing:
                 f"{where}: images are not fetched from URLs here; send the image itself, in base64"
             )
             raise InvalidRequestError(msg, param=where)
+        if not self._by.traits.images:
+            msg = f"{where}: the chat template of this model takes no images; remove the image"
+            raise InvalidRequestError(msg, param=where)
         return {"type": "image"}
 
 

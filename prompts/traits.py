@@ -32,7 +32,8 @@ class Traits(Struct, frozen=True):
     `tools`: it shows tools. `calls`: it shows calls; `talks`: text beside calls too; `parallel`:
     several calls. `arguments`: whether calls take them as an object or as text; `raw_arguments`:
     text is taken, and written as it is. `reasoning` is the message field that it reads reasoning
-    from, "" if none. `parts`: content must be a list of parts. `late_system`: a system message may
+    from, "" if none. `parts`: content must be a list of parts; `images`: it may be one that holds
+    images. `late_system`: a system message may
     stand anywhere and is written there. `alternate`: two user messages in a row are refused.
     """
 
@@ -44,6 +45,7 @@ class Traits(Struct, frozen=True):
     raw_arguments: bool
     reasoning: str
     parts: bool
+    images: bool
     system: bool
     late_system: bool
     tool_role: bool
@@ -109,11 +111,27 @@ def read(template: ChatTemplate, arguments: Mapping[str, Any]) -> Traits:
         raw_arguments='{"Qzwkey":  1}' in raw,
         reasoning=_reasoning_field(probe, plain),
         parts=parts,
+        images=_images(template, arguments),
         system=probe.shows({"role": "system", "content": _WORD}, _USER),
         late_system=_late_system(probe),
         tool_role=probe.shows(_USER, plain, _result(_WORD)),
         alternate=not probe.text(_USER, _USER),
     )
+
+
+def _images(template: ChatTemplate, arguments: Mapping[str, Any]) -> bool:
+    """Whether an image beside a text leaves a mark in the prompt, and not the list as Python
+    writes it.
+    """
+    text = {"type": "text", "text": _WORD}
+    try:
+        without, having = (
+            template.render([{"role": "user", "content": parts}], arguments=arguments)
+            for parts in ([text], [text, {"type": "image"}])
+        )
+    except TemplateError:
+        return False
+    return _WORD in having and without != having and "'type'" not in having
 
 
 def _reasoning_field(probe: _Prober, plain: Message) -> str:

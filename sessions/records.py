@@ -131,6 +131,8 @@ REPLY = Kind("reply", StoredReply)
 TURNS = Kind("turns", str)  # of a session: its turns' ids, a list
 LEDGER = Kind("ledger", bytes)
 IDLED = Kind("idled", Idled)
+PAST = Kind("past", bytes)  # of a session: its latest turns, a list
+PAST_NAME = Kind("past_name", str)  # of a turn: the list that it is in
 SECRET = Kind("secret", str)  # of the cluster: what reasoning is sealed with
 RESPONSE = Kind("response", StoredResponse, needed=True)
 BEAT = Kind("beat", bool, needed=True)  # of a response: somebody is at work on it

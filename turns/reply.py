@@ -86,12 +86,9 @@ class Fold:
         match event:
             case TextDelta(text=text, drawn=drawn):
                 self._pieces.append(text)
-                if drawn:
-                    self._tokens += drawn
-            case ReasoningDelta(text=text):
+                self._tokens += drawn
+            case ReasoningDelta(text=text) | ToolArgumentsDelta(json=text):
                 self._pieces.append(text)
-            case ToolArgumentsDelta(json=json):
-                self._pieces.append(json)
             case ReasoningEnded():
                 self._blocks.append(Reasoning(self._take()))
             case TextEnded():

@@ -29,7 +29,10 @@ __all__ = [
 
 
 class EngineInfo(Struct, frozen=True):
-    """What never changes while an engine lives. Sizes in tokens; `kv_blocks` 0 means unknown."""
+    """What never changes while an engine lives. Sizes in tokens; `kv_blocks` 0 means unknown.
+
+    An engine that is given token ids alone does not see images.
+    """
 
     block_size: int
     max_model_len: int
@@ -37,6 +40,7 @@ class EngineInfo(Struct, frozen=True):
     max_turns: int
     kv_blocks: int = 0
     reads_conversation: bool = False
+    sees_images: bool = False
 
 
 class EngineStats(Struct, frozen=True, array_like=True):

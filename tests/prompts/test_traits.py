@@ -82,6 +82,7 @@ def test_plain_template_shows_what_it_shows() -> None:
         raw_arguments=False,
         reasoning="",
         parts=False,
+        images=False,
         system=True,
         late_system=True,
         tool_role=True,

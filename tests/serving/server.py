@@ -30,7 +30,7 @@ from actors.model_service import ModelService
 from actors.parsing import Parsing
 from actors.router_actor import RouterActor
 from actors.serving import ModelFolder, ModelSpec
-from deployments.edge import Outside, limits, names, replay
+from deployments.edge import Outside, limits, names, past_turns, replay
 from deployments.model import model_spec
 from deployments.settings import AppSettings, ModelSettings
 from observe.metrics import Metrics
@@ -151,6 +151,7 @@ class Server:
             taps=self.taps,
             names=names(chosen, services),
             limits=limits(chosen),
+            past=past_turns(chosen, store),
             keepalive_s=chosen.ingress.keepalive_s,
         )
         self.outside = Outside(chosen, self.ingress, store)
@@ -208,6 +209,7 @@ class Server:
         for replica in self._all():
             await replica.inner.stop()
         await self.keeper.settled()
+        await self.ingress.prefixes.settled()
         for _ in range(10):  # what the last step told the router is on its way
             await asyncio.sleep(0)
 

@@ -76,3 +76,16 @@ async def test_without_it_replies_are_rendered_anew(api: str, spoilt: bool) -> N
         assert len(session.answers) == 2
         decode = server.ingress.models[0].folder.tokenizer.decode
         assert "pondering  this" in decode(server.engine.jobs[1].prompt)
+
+
+async def test_what_preparing_costs_and_what_the_ledger_gave_are_figures() -> None:
+    async with serving(settings(model={"family": "qwen3_5"})) as server:
+        await played(server, "messages")
+        figures = (await server.http.get("/metrics")).text
+    for stage in ("decode", "plan", "ledger", "finish"):
+        line = f'treadle_prepare_seconds_count{{model="lab-model",stage="{stage}"}} 2.0'
+        assert line in figures
+    name = "treadle_replies_replayed_total"
+    assert f'{name}{{model="lab-model",outcome="spliced"}} 1.0' in figures
+    assert f'{name}{{model="lab-model",outcome="rendered"}} 0.0' in figures
+    assert 'treadle_tokenizer_memo{model="lab-model",outcome="hit"}' in figures

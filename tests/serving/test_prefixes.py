@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from cli.prefix import told
-from tests.serving.asks import TOOLS
-from tests.serving.server import Server, serving, settings
+from deployments.settings import AppSettings
+from sessions.memory_store import MemoryStore
+from sessions.records import PAST
+from tests.serving.asks import PATHS, TOOLS, ask
+from tests.serving.server import MODEL, QUICK, Server, serving, settings
 from tests.serving.sessions import Session
 
 MINE = {"authorization": "Bearer none"}
 SAID = [{"think": "pondering"}, {"text": "Checking."}, {"call": {"tool": "forecast"}}]
+NAMED = {"extra_headers": {"x-session-id": "s1"}}
 OTHER = {"name": "other", "description": "Other", "input_schema": {"type": "object"}}
 
 
@@ -108,3 +112,65 @@ async def test_an_unbroken_session_counts_nothing() -> None:
         assert "all the tokens" in told(report.json())
         absent = await server.http.get("/v1/treadle/turns/msg_x/prefix", headers=MINE)
         assert absent.status_code == 404
+
+
+async def test_turns_of_other_ingresses_and_of_before_a_restart_are_seen() -> None:
+    store, chosen = MemoryStore(), settings(model={"family": "qwen3_5"})
+    async with serving(chosen, store=store) as server:
+        first, second = await played(server, mutated)
+        path = f"/v1/treadle/turns/{second.id}/prefix"
+        report = (await server.http.get(path, headers=MINE)).json()
+        await server.ingress.prefixes.settled()
+    async with serving(chosen, store=store) as server:
+        assert (await server.http.get(path, headers=MINE)).json() == report
+        assert report["break"]["cause"] == "mutated_reasoning"
+        named = await server.http.get(f"{path}?before={first.id}", headers=MINE)
+        assert named.json()["break"] == report["break"]
+        stranger = await server.http.get(path, headers={"authorization": "Bearer else"})
+        assert stranger.status_code == 404
+
+
+async def test_two_sessions_of_one_model_are_compared_and_two_models_are_not() -> None:
+    models = [
+        {"name": name, "family": "qwen3_5", "engine": {"options": QUICK}}
+        for name in (MODEL, "other")
+    ]
+    async with serving(AppSettings.model_validate({"models": models})) as server:
+        turns = []
+        for model, system in ((MODEL, "Be brief."), (MODEL, "Be kind."), ("other", "Be brief.")):
+            body = ask("messages", model=model, system=system)
+            answer = await server.http.post(PATHS["messages"], json=body, headers=MINE)
+            turns.append(answer.json()["id"])
+        path = f"/v1/treadle/turns/{turns[1]}/prefix?before="
+        report = (await server.http.get(path + turns[0], headers=MINE)).json()
+        assert report["break"]["cause"] == "changed_system"
+        assert "brief" in report["break"]["before"]
+        assert "kind" in report["break"]["after"]
+        refused = await server.http.get(path + turns[2], headers=MINE)
+        assert refused.status_code == 400
+
+
+async def test_a_sub_agent_in_between_is_not_the_turn_before() -> None:
+    async with serving(settings(model={"family": "qwen3_5"})) as server:
+        server.says(*SAID)
+        session = Session(server, "messages", stream=False, **NAMED)
+        first = await session.turn()
+        other = [{"role": "user", "content": "I am a sub-agent."}]
+        agent = Session(server, "messages", stream=False, messages=other, **NAMED)
+        await agent.turn()
+        second = await session.turn()
+        answer = await server.http.get(f"/v1/treadle/turns/{second.id}/prefix", headers=MINE)
+        assert answer.json()["whole"] is True
+        assert answer.json()["before"] in first.id
+        await session.close()
+        await agent.close()
+
+
+async def test_the_store_need_not_keep_turns() -> None:
+    chosen = settings(store={"redis": "memory", "past_ttl_s": 0})
+    async with serving(chosen) as server:
+        _, second = await played(server)
+        answer = await server.http.get(f"/v1/treadle/turns/{second.id}/prefix", headers=MINE)
+        assert answer.status_code == 200
+        await server.ingress.prefixes.settled()
+        assert PAST.name not in str(vars(server.store))

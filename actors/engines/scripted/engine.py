@@ -94,6 +94,7 @@ class ScriptedEngine:
             max_turns=settings.max_turns,
             kv_blocks=settings.kv_blocks,
             reads_conversation=True,
+            sees_images=True,
         )
 
     def begin(self, job: Job) -> None:

@@ -38,8 +38,8 @@ CONFIG = {
     "tie_word_embeddings": True,
 }
 
-Say = Callable[[Job], Sequence[dict[str, Any]] | None]
-"""What a turn shall say: items of a scenario's reply, None for whatever the model says."""
+Say = Callable[[Job], Sequence[dict[str, Any] | int]]
+"""What a turn shall say: items of a scenario's reply and it ends, or token ids and it goes on."""
 
 
 def thin_model(folder: Path, tokenizer: Path, **config: Any) -> Path:
@@ -71,7 +71,7 @@ class SharedEngine:
 
     def __init__(self, settings: VllmSettings) -> None:
         self.engine = VllmEngine(settings)
-        self.say: Say = lambda _: None
+        self.say: Say = lambda _: ()
         self.prompter: Prompter | None = None
         self.random = Random(5)
         self._frames: FrameSink = lambda _: None
@@ -102,10 +102,16 @@ class SharedEngine:
 
     def _forced(self, job: Job) -> list[int]:
         items = self.say(job)
-        if items is None or self.prompter is None:
-            return []
+        ids = [item for item in items if isinstance(item, int)]
+        if ids or not items or self.prompter is None:
+            return ids
         prompt = Prompt([], job.spec.tail, job.stop_ids, None)
-        return spoken(self.prompter, prompt, [*map(_block, items)], self.random)
+        return spoken(
+            self.prompter,
+            prompt,
+            [_block(item) for item in items if isinstance(item, dict)],
+            self.random,
+        )
 
     async def start(self, *, on_frames: FrameSink, on_kv: KvSink) -> EngineInfo:
         self._frames, self._kv = on_frames, on_kv
