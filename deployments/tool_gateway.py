@@ -17,11 +17,13 @@ from actors.edge import AsgiApp
 from actors.reception import owner
 from deployments.model import ROOT
 from deployments.tool_settings import ToolSettings
+from observe.tracing import tracer
 from toolruns.budget import Purse
 from toolruns.decisions import Question
 from toolruns.gateway.app import Gateway
 from toolruns.gateway.calls import Calls, Settings
 from toolruns.gateway.declared import load
+from toolruns.gateway.spans import Spans
 from toolruns.rows.books import FolderBook, RedisBook
 from toolruns.rows.handles import Book
 from toolruns.rows.keeper import Keeper
@@ -53,6 +55,7 @@ class ToolGateway:
             ),
             decide=None if chosen.decisions == "off" else asking.ask,
             purse_of=asking.purse if chosen.inherit else None,
+            spans=None if (made := tracer("toolruns", chosen.traces)) is None else Spans(made),
         )
         self._app = Gateway(
             self._calls,

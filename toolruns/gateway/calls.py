@@ -24,6 +24,7 @@ from toolruns.gateway.caller import Caller, Progress, Report
 from toolruns.gateway.drilldown import Drilldown
 from toolruns.gateway.profiles import call_id_of, harness_of
 from toolruns.gateway.rounds import Rounds
+from toolruns.gateway.spans import Spans
 from toolruns.machine import ToolRun
 from toolruns.predicate.syntax import Predicate
 from toolruns.rows.handles import Record
@@ -67,6 +68,7 @@ class Live(Struct):
     record: Record
     tool: Tool
     budget: Budget
+    caller: Caller
     busy: bool = True
     following: asyncio.Task[None] | None = None
 
@@ -83,7 +85,9 @@ class Calls:
         settings: Settings | None = None,
         purse_of: PurseOf | None = None,
         decide: Decider | None = None,
+        spans: Spans | None = None,
     ) -> None:
+        self._spans = spans
         self.tools = {tool.name: tool for tool in tools}
         ttls = {tool.name: tool.contract.handle_ttl_seconds for tool in tools}
         self.drilldown = Drilldown(keeper, sandbox, ttls)
@@ -254,7 +258,7 @@ class Calls:
             writer=self.store.writer(record.handle),
             ask=lambda snapshot: self._ask(held, snapshot),
         )
-        held = Live(live, record, tool, budget)
+        held = Live(live, record, tool, budget, caller)
         self._live[record.handle] = held
         live.start()
         held.following = asyncio.create_task(self._follow(held))
@@ -306,6 +310,9 @@ class Calls:
         self._live.pop(live.record.handle, None)
         if live.run.final is not None:
             await self._settle(live, live.run.final.snapshot, "ended")
+        if self._spans is not None:
+            entries = await asyncio.to_thread(self.store.events, live.record.handle)
+            self._spans.ended(live.record, entries, live.caller)
 
     async def _ask(self, live: Live, snapshot: dict[str, Any]) -> Decided:
         if self._rounds is None:
