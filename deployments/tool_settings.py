@@ -45,7 +45,7 @@ class ToolSettings(Strict):
         if self.replicas > 1 and (not self.folder or self.book == "folder"):
             msg = (
                 "replicas above 1 need `book`, a Redis URL, and `folder`, a directory that all of "
-                "them see; a stream that yielded still goes on only where it began"
+                "them see"
             )
             raise ValueError(msg)
         return self
