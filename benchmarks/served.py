@@ -33,6 +33,9 @@ ENDS_WITHIN = 40.0
 MARK = "TREADLE_SERVED_IN"
 """The variable by which a process is known to belong to one server: it holds its directory."""
 
+PORT = "TREADLE_HTTP_PORT"
+"""The variable in which a config finds the port that it was given."""
+
 RUN = """
 import sys
 import ray
@@ -176,6 +179,7 @@ def start(config: Path, folder: Path) -> Server:
     file.write_text(yaml.safe_dump(content))
     own = {
         MARK: str(folder),
+        PORT: str(port),
         "RAY_TMPDIR": str(folder),
         "TMPDIR": str(folder),
         "RAY_SERVE_HAPROXY_STATS_PORT": str(stats),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from actors.attachments.fetch import Fetcher
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
@@ -76,7 +78,9 @@ def server_tools(
     chosen = settings.tool_servers
     if not chosen.allow:
         return None
-    allowed = [AllowedServer(one.url, one.connect, one.own) for one in chosen.allow]
+    allowed = [
+        AllowedServer(one.url, os.path.expandvars(one.connect), one.own) for one in chosen.allow
+    ]
     bounds = ServerToolLimits(chosen.steps, chosen.call_s, chosen.list_s)
     return ServerTools(ingress, allowed, bounds, calls)
 

@@ -109,7 +109,8 @@ class IngressSettings(Strict):
 
 class AllowedServerSettings(Strict):
     """A server of tools that requests may name by its `url`; `connect` is where it really is, if
-    elsewhere. One that is `own` is this cluster's gateway, and is shown the client's own key.
+    elsewhere (`${NAME}` is read from the environment). One that is `own` is this cluster's gateway,
+    and is shown the client's own key.
     """
 
     url: Annotated[str, Field(pattern=r"^https?://")]

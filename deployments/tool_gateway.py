@@ -17,13 +17,16 @@ from actors.edge import AsgiApp
 from actors.reception import owner
 from deployments.model import ROOT
 from deployments.tool_settings import ToolSettings
+from observe.tracing import tracer
 from toolruns.budget import Purse
 from toolruns.decisions import Question
 from toolruns.gateway.app import Gateway
-from toolruns.gateway.calls import Calls, Settings
+from toolruns.gateway.caller import Caller
+from toolruns.gateway.calls import Calls, Result, Settings
 from toolruns.gateway.declared import load
+from toolruns.gateway.spans import Spans
 from toolruns.rows.books import FolderBook, RedisBook
-from toolruns.rows.handles import Book
+from toolruns.rows.handles import Book, Record
 from toolruns.rows.keeper import Keeper
 from toolruns.rows.sandbox import Sandbox
 from toolruns.rows.store import RowStore
@@ -41,18 +44,20 @@ class ToolGateway:
         root = Path(chosen.folder) if chosen.folder else directory()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         node = ray.get_runtime_context().get_node_id()
-        asking = Asking(chosen.models)
+        asking, peers = Asking(chosen.models), Peers()
         self._calls = Calls(
             declared(chosen),
-            Keeper(_book(chosen.book, root), RowStore(root), node=node),
+            Keeper(_book(chosen.book, root), RowStore(root), node=node, holder=peers.name),
             Sandbox(root, at_once=chosen.drilldowns_at_once),
             settings=Settings(
                 decisions=chosen.decisions,
                 most_runs=chosen.streams_per_owner,
                 timeouts=chosen.timeouts,
             ),
+            elsewhere=peers.at if chosen.replicas > 1 else None,
             decide=None if chosen.decisions == "off" else asking.ask,
             purse_of=asking.purse if chosen.inherit else None,
+            spans=None if (made := tracer("toolruns", chosen.traces)) is None else Spans(made),
         )
         self._app = Gateway(
             self._calls,
@@ -64,9 +69,39 @@ class ToolGateway:
     def __serve_build_asgi_app__(self) -> AsgiApp:
         return self._app
 
+    async def held(
+        self, name: str, arguments: dict[str, Any], caller: Caller, replica: str = ""
+    ) -> Result:
+        """A call of a run that this replica holds; the router reads `replica`."""
+        return await self._calls.held(name, arguments, caller)
+
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators: streams that run or wait here."""
         return {"streams": len(self._calls.open_handles())}
+
+
+class Peers:
+    """The other replicas of this deployment: a run that yielded lives on where it began."""
+
+    def __init__(self) -> None:
+        context = serve.get_replica_context()
+        self.name = context.replica_id.unique_id
+        self._where = (context.deployment, context.app_name)
+        self._handle: Any = None
+
+    async def at(
+        self, record: Record, name: str, arguments: dict[str, Any], caller: Caller
+    ) -> Result:
+        """Have the replica that holds the record's run make a call of it."""
+        if self._handle is None:
+            self._handle = serve.get_deployment_handle(*self._where)
+        answer = self._handle.held.remote(name, arguments, caller, replica=record.holder)
+        try:
+            result: Result = await answer
+        except asyncio.CancelledError:
+            answer.cancel()
+            raise
+        return result
 
 
 class Asking:

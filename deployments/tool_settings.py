@@ -18,6 +18,8 @@ class ToolSettings(Strict):
     patterns of client names to the seconds that such a client waits for a tool. `decisions`: the
     model that made a call is asked while it runs, through the ingress of the application `models`.
     `inherit`: a call gets no more than the session that made it has left, as that ingress knows it.
+    `traces`: the base URL of an OTLP collector that is told every run ("": what the environment's
+    OTEL_EXPORTER_OTLP_ENDPOINT says).
     """
 
     tools: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
@@ -33,6 +35,7 @@ class ToolSettings(Strict):
     always_load: bool = True
     decisions: Literal["off", "on_demand", "automatic"] = "off"
     inherit: bool = True
+    traces: str = ""
     models: str = "treadle"
     timeouts: Annotated[dict[str, float], Field(default_factory=dict)]
 
@@ -42,7 +45,7 @@ class ToolSettings(Strict):
         if self.replicas > 1 and (not self.folder or self.book == "folder"):
             msg = (
                 "replicas above 1 need `book`, a Redis URL, and `folder`, a directory that all of "
-                "them see; a stream that yielded still goes on only where it began"
+                "them see"
             )
             raise ValueError(msg)
         return self

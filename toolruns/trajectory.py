@@ -86,6 +86,7 @@ def span_of(
     attributes: dict[str, Any] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": tool,
+        "gen_ai.tool.type": "datastore",
         "mcp.method.name": "tools/call",
         "streamtool.trajectory": entries[0].trajectory if entries else "",
     }
@@ -96,6 +97,7 @@ def span_of(
     if last is not None:
         attributes["streamtool.reason"] = last.data["reason"]
         attributes["streamtool.rows"] = last.data["rows"]
+        attributes["streamtool.complete"] = last.data["reason"] == "exhausted"
     events = [
         (e.type, e.t_ms, {f"streamtool.{k}": v for k, v in e.data.items() if _plain(v)})
         for e in entries

@@ -13,6 +13,7 @@ from actors.reception import owner
 from tests.serving.server import MODEL, Server, listening, serving, settings
 from tests.toolruns.gateway.house import House, house
 from toolruns.gateway.app import Gateway
+from toolruns.gateway.calls import Settings
 
 KEY = "alice"
 SCENARIO = {"scenario": "tests/serving/server_tools.yaml"}
@@ -49,30 +50,29 @@ class Shop(NamedTuple):
 
 
 @asynccontextmanager
-async def shop(path, *tools, allowed=True, own=True, wired=None, **changes):
-    """`wired` is given the server and gives what the gateway's calls need of it."""
-    needs: dict[str, Any] = {}
+async def shop(path, *tools, allowed=True, own=True, decisions="off", **changes):
+    """The gateway asks the server's models for `decisions`, and what sessions have left."""
+    serves: list[Server] = []
 
     async def decide(question):
-        return await needs["decide"](question)
+        told = (question.call_id, question.principal, question.text, question.schema)
+        return (await serves[0].outside.decisions.decide(*told)).text
 
-    more = {"decide": decide, **wired} if wired is not None else {}
-    async with house(path, *tools, **more) as home:
+    async def purse_of(call_id, principal):
+        return serves[0].outside.purses.find(call_id, principal)
+
+    asks = Settings(decisions=decisions)
+    async with house(path, *tools, settings=asks, decide=decide, purse_of=purse_of) as home:
         gateway = Gateway(home.calls, authenticate=lambda headers: owner(headers) or "anonymous")
         async with gateway.running(), listening(gateway) as root:
             url = f"{root}/mcp"
             rules = changes.pop("tool_servers", {})
             if allowed:
                 rules = {"allow": [{"url": url, "own": own}]} | rules
-            chosen = settings(options=SCENARIO, tool_servers=rules, **changes)
+            asked = {"ingress": {"open_calls": 8}} | changes
+            chosen = settings(options=SCENARIO, tool_servers=rules, **asked)
             async with serving(chosen) as server, httpx2.AsyncClient(verify=False) as http:
-
-                async def ask(question):
-                    decisions = server.outside.decisions
-                    told = (question.call_id, question.principal, question.text, question.schema)
-                    return (await decisions.decide(*told)).text
-
-                needs["decide"] = ask
+                serves.append(server)
                 yield Shop(
                     server,
                     home,

@@ -82,12 +82,14 @@ def test_a_record_is_a_span():
     assert span["attributes"] == {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": "orders",
+        "gen_ai.tool.type": "datastore",
         "gen_ai.tool.call.id": "toolu_1",
         "mcp.method.name": "tools/call",
         "mcp.protocol.version": "2026-07-28",
         "streamtool.trajectory": "trj_replay",
         "streamtool.reason": "exhausted",
         "streamtool.rows": 96,
+        "streamtool.complete": True,
     }
     assert [name for name, _, _ in span["events"]] == [e.type for e in entries]
 

@@ -24,6 +24,7 @@ from toolruns.gateway.caller import Caller, Progress, Report
 from toolruns.gateway.drilldown import Drilldown
 from toolruns.gateway.profiles import call_id_of, harness_of
 from toolruns.gateway.rounds import Rounds
+from toolruns.gateway.spans import Spans
 from toolruns.machine import ToolRun
 from toolruns.predicate.syntax import Predicate
 from toolruns.rows.handles import Record
@@ -35,13 +36,18 @@ from toolruns.signals import Continue, Decided, Note
 from toolruns.snapshot import FAILURES, text_of
 from toolruns.sources.source import SourceError
 from toolruns.tool import Tool
-from turns.errors import InvalidRequestError, OverloadedError
+from turns.errors import InvalidRequestError, OverloadedError, TreadleError
 
+CONTINUE, CLOSE, SUPERSEDE = "stream_continue", "stream_close", "supersede"
 PURSE_WITHIN = 2.0
 """Seconds that the serving path may take to say what a session has left."""
 
 PurseOf = Callable[[str, str], Awaitable[Purse | None]]
 """From tool-call id and principal to what the session that made the call has left."""
+
+
+Elsewhere = Callable[[Record, str, dict[str, Any], Caller], Awaitable["Result"]]
+"""Has the gateway that holds a run make a call of it (`Calls.held`). May fail in any way."""
 
 
 class Settings(Struct, frozen=True):
@@ -67,6 +73,7 @@ class Live(Struct):
     record: Record
     tool: Tool
     budget: Budget
+    caller: Caller
     busy: bool = True
     following: asyncio.Task[None] | None = None
 
@@ -83,7 +90,11 @@ class Calls:
         settings: Settings | None = None,
         purse_of: PurseOf | None = None,
         decide: Decider | None = None,
+        spans: Spans | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
+        self._elsewhere = elsewhere
+        self._spans = spans
         self.tools = {tool.name: tool for tool in tools}
         ttls = {tool.name: tool.contract.handle_ttl_seconds for tool in tools}
         self.drilldown = Drilldown(keeper, sandbox, ttls)
@@ -129,7 +140,9 @@ class Calls:
         record = await self._keeper.check(asked.handle, caller.principal)
         live = self._live.get(record.handle)
         if live is None:
-            raise InvalidRequestError(_not_held(record), param="handle")
+            if (answer := await self._at_its_holder(record, CONTINUE, arguments, caller)) is None:
+                raise InvalidRequestError(_not_held(record), param="handle")
+            return answer
         if live.busy or live.run.run.state != "yielded":
             message = "this stream is still running in another call"
             raise InvalidRequestError(message, param="handle")
@@ -143,9 +156,38 @@ class Calls:
         """`stream_close`."""
         record = await self._keeper.check(read(arguments, CloseArguments).handle, caller.principal)
         live = self._live.get(record.handle)
+        if live is None and (answer := await self._at_its_holder(record, CLOSE, arguments, caller)):
+            return answer
         await self._stop(live, Ending.MODEL_STOPPED)
         await self._keeper.close(record)
         return Result(f"closed {record.handle}; its rows are gone.")
+
+    async def held(self, name: str, arguments: dict[str, Any], caller: Caller) -> Result:
+        """A call that another gateway hands over, because the run is here."""
+        try:
+            match name:
+                case "stream_continue":
+                    return await self.resume(arguments, caller, _unheard)
+                case "stream_close":
+                    return await self.close(arguments, caller)
+                case _:
+                    await self._supersede(Ours(supersedes=arguments["handle"]), caller)
+                    return Result("superseded")
+        except TreadleError as error:
+            return Result(error.message, is_error=True)
+
+    async def _at_its_holder(
+        self, record: Record, name: str, arguments: dict[str, Any], caller: Caller
+    ) -> Result | None:
+        """The answer of the gateway that has the run; None where there is none, or it is gone."""
+        if self._elsewhere is None or record.status == "ended":
+            return None
+        if record.holder in ("", self._keeper.holder):
+            return None
+        try:
+            return await self._elsewhere(record, name, arguments, caller)
+        except Exception:  # noqa: BLE001 (whatever befell the other one, the run is lost)
+            return None
 
     def open_handles(self) -> list[str]:
         """The handles of streams that run or wait here."""
@@ -196,6 +238,8 @@ class Calls:
             return
         record = await self._keeper.check(ours.supersedes, caller.principal)
         live = self._live.get(record.handle)
+        if live is None:
+            await self._at_its_holder(record, SUPERSEDE, {"handle": record.handle}, caller)
         await self._stop(live, Ending.MODEL_REFINED)
 
     async def _budget(self, tool: Tool, wish: Any, caller: Caller) -> Budget:
@@ -254,7 +298,7 @@ class Calls:
             writer=self.store.writer(record.handle),
             ask=lambda snapshot: self._ask(held, snapshot),
         )
-        held = Live(live, record, tool, budget)
+        held = Live(live, record, tool, budget, caller)
         self._live[record.handle] = held
         live.start()
         held.following = asyncio.create_task(self._follow(held))
@@ -306,6 +350,9 @@ class Calls:
         self._live.pop(live.record.handle, None)
         if live.run.final is not None:
             await self._settle(live, live.run.final.snapshot, "ended")
+        if self._spans is not None:
+            entries = await asyncio.to_thread(self.store.events, live.record.handle)
+            self._spans.ended(live.record, entries, live.caller)
 
     async def _ask(self, live: Live, snapshot: dict[str, Any]) -> Decided:
         if self._rounds is None:
@@ -315,6 +362,10 @@ class Calls:
 
     async def _past(self, handle: str) -> tuple[Any, ...]:
         return tuple(await asyncio.to_thread(lambda: list(self.store.batches(handle))))
+
+
+async def _unheard(_progress: float, _message: str) -> None:
+    """Nobody here hears the progress of a call that was handed over."""
 
 
 def _not_held(record: Record) -> str:

@@ -26,7 +26,8 @@ class UnknownHandleError(NotFoundError):
 class Record(Struct):
     """What the book knows of a handle. Times are in seconds of the wall clock (`time.time`).
 
-    `expires` moves with every use, at most to `dies`. `node` says on whose disk the rows lie.
+    `expires` moves with every use, at most to `dies`. `node` says on whose disk the rows lie,
+    `holder` which gateway has the run while it has not ended.
     """
 
     handle: str
@@ -40,6 +41,7 @@ class Record(Struct):
     rows: int = 0
     status: Literal["running", "yielded", "ended"] = "running"
     node: str = ""
+    holder: str = ""
     call_id: str = ""
     cursor: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)

@@ -20,9 +20,16 @@ class Keeper:
     """
 
     def __init__(
-        self, book: Book, store: RowStore, *, node: str = "", wall: Callable[[], float] = time.time
+        self,
+        book: Book,
+        store: RowStore,
+        *,
+        node: str = "",
+        holder: str = "",
+        wall: Callable[[], float] = time.time,
     ) -> None:
         self.store = store
+        self.holder = holder
         self._book = book
         self._node = node
         self._wall = wall
@@ -44,6 +51,7 @@ class Keeper:
             expires=now + ttl,
             dies=now + max(ttl, LONGEST_LIFE),
             node=self._node,
+            holder=self.holder,
             call_id=call_id,
             arguments=arguments or {},
         )
