@@ -1,11 +1,11 @@
 """The cost of a turn on a replica, in tokens of prefill; lower is better.
 
     prefill · (prompt - overlap)  +  under_way · (prefill begun before and not over)
-    + context · (tokens that active turns hold)  +  turn · (active turns)
-    + waiting · (turns that wait inside the engine)
+    + decode · (tokens that active turns are expected to say)  +  turn · (active turns)
+    + context · (tokens that active turns hold)  +  waiting · (turns that wait inside the engine)
 
-Weights say what a unit delays a new turn by, beside one token of prefill. A held context token
-costs memory bandwidth at each decode step, long contexts and long answers (`osl`) more.
+Weights say what a unit delays a new turn by, beside one token of prefill. A token to say (`osl`)
+is a place in one decode step; a held context token costs memory bandwidth at each of them.
 """
 
 from __future__ import annotations
@@ -14,22 +14,45 @@ from collections.abc import Sequence
 from math import exp
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from router.load import Replica
 
+_USUAL = 0.5
+_MOST = 3.0
+
 
 class Weights(Struct, frozen=True):
-    """Defaults: ten held 50k contexts outweigh one 50k prefill, so a hot prefix gets a second home
-    at about the point where its queue costs more than its prefill. Prefill under way is on average
-    half done; at half its weight a burst waits for its common prefix instead of computing it again
-    elsewhere.
+    """Defaults: what did best on agentic traces (`benchmarks/bench_routing.py`). A prefill moved
+    elsewhere costs more than the turn's own wait: it slows all who decode there and drives out
+    their prefixes. So load must be far apart before a session leaves its cache: prefill under way
+    counts a third of its tokens (it is half done on average, and a burst had better wait for its
+    common prefix), a held context a fiftieth.
     """
 
     prefill: float = 1.0
-    under_way: float = 0.5
-    context: float = 0.1
-    turn: float = 64.0
+    under_way: float = 0.375
+    decode: float = 2.0
+    context: float = 0.02
+    turn: float = 32.0
     waiting: float = 512.0
+
+    def minding(self, latency: float | None) -> Weights:
+        """The weights of a turn that minds slow tokens more or less than others (0.5, or None).
+
+        What it minds is to decode beside many: up to four times as much, down to not at all. A
+        batch turn goes where its prefix is, and leaves room to those who care.
+        """
+        if latency is None or latency == _USUAL:
+            return self
+        share = latency / _USUAL
+        times = share if share < 1.0 else 1.0 + _MOST * (share - 1.0)
+        return replace(
+            self,
+            decode=self.decode * times,
+            context=self.context * times,
+            turn=self.turn * times,
+        )
 
 
 def cost(weights: Weights, prompt_tokens: int, overlap_tokens: int, replica: Replica) -> float:
@@ -38,6 +61,7 @@ def cost(weights: Weights, prompt_tokens: int, overlap_tokens: int, replica: Rep
     return (
         weights.prefill * uncached
         + weights.under_way * (replica.prefill + replica.foreign_prefill)
+        + weights.decode * replica.decode
         + weights.context * replica.context
         + weights.turn * replica.active
         + weights.waiting * replica.report.waiting

@@ -16,6 +16,8 @@ class Ask(Struct, frozen=True, array_like=True, kw_only=True):
     `hashes` are those of the prompt's whole blocks, `prompt_tokens` its true length. `osl` is the
     expected output in tokens. `tier` is strict (higher first), `priority` within a tier is not:
     waiting makes up for it. `owner` is the ingress that asks; when it dies its reservations go.
+    `latency` is how much the turn minds slow tokens: 0 not at all (batch), 1 above all. A `pinned`
+    prefix is kept warm where it is, and load does not drive its turns away.
     """
 
     turn: str
@@ -28,6 +30,8 @@ class Ask(Struct, frozen=True, array_like=True, kw_only=True):
     tenant: str = ""
     owner: str = ""
     exclude: tuple[str, ...] = ()
+    latency: float | None = None
+    pinned: bool = False
 
 
 class Choice(Struct, frozen=True, array_like=True, tag=0):

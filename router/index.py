@@ -41,7 +41,7 @@ class PrefixIndex:
     """Which replicas hold a prefix, and how much of it. Bounded by `max_blocks`."""
 
     def __init__(
-        self, *, max_blocks: int = 4_000_000, max_predicted: int = 262_144, ttl: float = 30.0
+        self, *, max_blocks: int = 4_000_000, max_predicted: int = 262_144, ttl: float = 120.0
     ) -> None:
         self.max_blocks = max_blocks
         self.predictions = Predictions(limit=max_predicted, ttl=ttl)

@@ -33,7 +33,8 @@ class Report(Struct, frozen=True, array_like=True):
 
 
 class Replica(Struct):
-    """One member. `prefill` and `context` are in tokens and count what the router gave out.
+    """One member. `prefill`, `decode` and `context` are in tokens and count what the router gave
+    out: still to prefill, expected to be said, and held when all of it is said.
 
     `foreign_*` is what is there besides; `beyond` what the last report had beyond ours.
     """
@@ -42,6 +43,7 @@ class Replica(Struct):
     info: Info
     turns: int = 0
     prefill: int = 0
+    decode: int = 0
     context: int = 0
     report: Report = field(default_factory=Report)
     foreign_turns: int = 0
@@ -66,6 +68,7 @@ class Reservation(Struct, array_like=True):
     replica: str
     owner: str
     prefill: int
+    decode: int
     context: int
     made: float
     expires: float
@@ -78,7 +81,7 @@ class Reservation(Struct, array_like=True):
 class Fleet:
     """Members and reservations. Every way out of a reservation goes through `_take_off`."""
 
-    def __init__(self, *, begin_ttl: float = 30.0, turn_ttl: float = 3600.0) -> None:
+    def __init__(self, *, begin_ttl: float = 300.0, turn_ttl: float = 3600.0) -> None:
         self.begin_ttl = begin_ttl
         self.turn_ttl = turn_ttl
         self.replicas: dict[str, Replica] = {}
@@ -110,9 +113,9 @@ class Fleet:
             replica.foreign_prefill = min(before[1], prefill)
 
     def reserve(
-        self, name: str, *, turn: str, owner: str, uncached: int, context: int, now: float
+        self, name: str, *, turn: str, owner: str, uncached: int, prompt: int, osl: int, now: float
     ) -> Reservation:
-        """Put a turn on a replica: `uncached` tokens to prefill, `context` tokens to hold."""
+        """Put a turn on a replica: of `prompt` tokens `uncached` to prefill, `osl` to say."""
         self.serial += 1
         made = Reservation(
             id=f"{turn}/{self.serial}",
@@ -120,7 +123,8 @@ class Fleet:
             replica=name,
             owner=owner,
             prefill=uncached,
-            context=context,
+            decode=osl,
+            context=prompt + osl,
             made=now,
             expires=now + self.begin_ttl,
         )
@@ -132,6 +136,7 @@ class Fleet:
         replica = self.replicas[made.replica]
         replica.turns += 1
         replica.prefill += made.prefill
+        replica.decode += made.decode
         replica.context += made.context
         replica.last_chosen = self.serial
         self.reservations[made.id] = made
@@ -193,4 +198,5 @@ class Fleet:
         if replica is not None:
             replica.turns -= 1
             replica.prefill -= made.prefill
+            replica.decode -= made.decode
             replica.context -= made.context

@@ -21,8 +21,9 @@ from router.rendezvous import rendezvous
 class Tuning(Struct, frozen=True, kw_only=True):
     """What `kv` may be told. `temperature` 0 is the least cost; above it spreads by chance.
 
-    A replica over `spread` times the mean of active turns plus `spread_slack` gets no credit for
-    its overlap: it sheds load, the others keep their affinity, and the prefix gets another home.
+    A replica that would come to hold over `spread` times the mean of active turns, and more than
+    `spread_slack` above it, gets no credit for its overlap: it sheds load, the others keep their
+    affinity, and the prefix gets another home.
     Costs closer than a tenth of the prompt, at least one block and at most `tie_tokens`, are even:
     a tiny shared prefix must not pin an idle fleet to one replica.
     """
@@ -53,14 +54,15 @@ def kv(view: View) -> Pick:
     tuning, prompt = view.tuning, view.ask.prompt_tokens
     replicas, overlap = view.replicas, view.overlap
     mean = (sum(r.active for r in replicas) + 1) / len(replicas)
-    limit = tuning.spread * mean + tuning.spread_slack
+    limit = max(tuning.spread * mean, mean + tuning.spread_slack)
     shed = False
+    weights = tuning.weights.minding(view.ask.latency)
     costs = []
     for replica in replicas:
         tokens = overlap.get(replica.name, 0) * view.block_size
-        if tokens and replica.active >= limit:
+        if tokens and replica.active + 1 > limit and not view.ask.pinned:
             tokens, shed = 0, True
-        costs.append(cost(tuning.weights, prompt, tokens, replica))
+        costs.append(cost(weights, prompt, tokens, replica))
     if tuning.temperature > 0:
         best = replicas[draw(costs, tuning.temperature, view.chance)]
     else:

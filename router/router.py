@@ -30,15 +30,19 @@ Answer = tuple[Ask, Choice | Refusal]
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Times in seconds. `queue_limit` 0 refuses at once when the fleet is full."""
+    """Times in seconds. `queue_limit` 0 refuses at once when the fleet is full.
+
+    `begin_ttl` bounds the wait for a first token: a long prompt behind others in its engine may
+    take minutes, and a reservation that ends before its turn does makes its load vanish.
+    """
 
     policy: str = "kv"
     tuning: Tuning = field(default_factory=Tuning)
     seed: int = 0
     max_blocks: int = 4_000_000
     max_predicted: int = 262_144
-    predicted_ttl: float = 30.0
-    begin_ttl: float = 30.0
+    predicted_ttl: float = 120.0
+    begin_ttl: float = 300.0
     turn_ttl: float = 3600.0
     queue_limit: int = 0
     queue_patience: float = 30.0
@@ -253,7 +257,8 @@ class Router:
             turn=ask.turn,
             owner=ask.owner,
             uncached=max(1, ask.prompt_tokens - shared * size),
-            context=ask.prompt_tokens + (DEFAULT_OSL if ask.osl is None else ask.osl),
+            prompt=ask.prompt_tokens,
+            osl=DEFAULT_OSL if ask.osl is None else ask.osl,
             now=now,
         )
         made.overlap_blocks = shared

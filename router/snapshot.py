@@ -10,7 +10,7 @@ from msgspec import DecodeError, Struct, msgpack
 
 from router.load import Info, Report, Reservation
 
-VERSION = 1
+VERSION = 2
 
 
 class Member(Struct, array_like=True, frozen=True):

@@ -36,7 +36,7 @@ class FleetMachine(RuleBasedStateMachine):
     def reserve(self, tokens: int, owner: str, data: Any) -> None:
         name = data.draw(st.sampled_from(sorted(self.fleet.replicas)))
         made = self.fleet.reserve(
-            name, turn="t", owner=owner, uncached=tokens, context=2 * tokens, now=self.now
+            name, turn="t", owner=owner, uncached=tokens, prompt=tokens, osl=tokens, now=self.now
         )
         assert made.id not in self.made
         self.made.append(made.id)
@@ -101,7 +101,7 @@ TestFleetMachine.settings = settings(max_examples=100, stateful_step_count=30, d
 
 
 def reserve(fleet: Fleet, now: float = 0.0) -> str:
-    return fleet.reserve("a", turn="t", owner="", uncached=8, context=16, now=now).id
+    return fleet.reserve("a", turn="t", owner="", uncached=8, prompt=8, osl=8, now=now).id
 
 
 def test_a_turn_that_begins_lives_past_the_time_to_begin() -> None:

@@ -24,7 +24,7 @@ def view(
 def replica(
     name: str, turns: int = 0, prefill: int = 0, last: int = 0, waiting: int = 0
 ) -> Replica:
-    made = Replica(name, Info(SIZE), turns, prefill, 1600 * turns)
+    made = Replica(name, Info(SIZE), turns, prefill, 256 * turns, 1600 * turns)
     made.last_chosen = last
     made.report = Report(waiting=waiting)
     return made
@@ -35,7 +35,7 @@ def replica(
     [
         pytest.param(view(replica("a"), replica("b"), b=90), "b", "overlap", id="long prefix"),
         pytest.param(
-            view(replica("a"), replica("b", turns=3), b=90), "b", "overlap", id="some load"
+            view(replica("a"), replica("b", turns=2), b=90), "b", "overlap", id="some load"
         ),
         pytest.param(
             view(replica("a"), replica("b", turns=1, prefill=9000), b=90),
@@ -112,6 +112,13 @@ def test_an_overlap_never_makes_a_prompt_free() -> None:
 )
 def test_draw_answers_a_place(costs: list[float], temperature: float, chance: float) -> None:
     assert 0 <= draw(costs, temperature, chance) < len(costs)
+
+
+def test_a_long_answer_weighs_more_than_a_short_one() -> None:
+    short, long = replica("a", turns=2), replica("b", turns=2)
+    long.decode = 4000
+    assert cost(Weights(), 1600, 0, long) - cost(Weights(), 1600, 0, short) == 2 * (4000 - 512)
+    assert kv(view(short, long, prompt=1600))[0].name == "a"
 
 
 def test_draw_prefers_the_cheap_and_spreads_with_temperature() -> None:

@@ -55,9 +55,9 @@ def test_deadlines_and_event_numbers_travel() -> None:
     assert isinstance(made, Choice)
     second = Router()
     second.restore(first.snapshot(110.0), 0.0)
-    second.expire(19.0)
+    second.expire(289.0)
     assert second.fleet.reservations
-    second.expire(20.0)
+    second.expire(290.0)
     assert not second.fleet.reservations
     assert second.kv("a", [], number=5)
     assert not second.kv("a", [], number=7)
