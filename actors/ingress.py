@@ -83,9 +83,9 @@ class Ingress:
         """
         model = self.names.model(turn.model)
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
-        heard = Heard(names, time.time())
+        heard = Heard(names, time.time(), owner=owner)
         self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
-        self._keeper.seen(turn, harness=harness, at=heard.at)
+        self._keeper.seen(turn, owner=owner, harness=harness, at=heard.at)
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
             if fitting.asked(turn) and not model.admits(prepared.prompt):

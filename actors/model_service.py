@@ -117,7 +117,7 @@ class ModelService:
         # Where no lane is open, at the very start, one that is about to be will do.
         usable = {r: card for r, card in cards.items() if self._heard(card)} or cards
         block = next(iter(cards.values())).block_size
-        hashes = chain(prompt.ids, block)
+        hashes = chain(prompt.ids, block, turn.salt)
         last = hashes[-1] if hashes else 0
         ask = Ask(
             turn=turn.id,
@@ -175,6 +175,7 @@ class ModelService:
             ),
             stop_ids=prompt.stop_ids,
             priority=-turn.hints.priority,
+            salt=turn.salt,
             conversation=turn if conversation else None,
             thinking_budget=prompt.thinking_budget,
             constraint=constraint(

@@ -29,6 +29,7 @@ class Heard(msgspec.Struct):
     names: Names
     at: float
     prompt_hash: int = 0
+    owner: str = ""
 
 
 class TurnWatch:
@@ -100,6 +101,7 @@ class TurnWatch:
     def _keep(self, reply: Reply, now: float) -> None:
         names = self._heard.names
         self._keeper.keep(
+            self._heard.owner,
             StoredReply(
                 turn=names.turn,
                 session=names.session,
@@ -109,5 +111,5 @@ class TurnWatch:
                 usage=reply.usage,
                 stop=reply.stop,
                 created=now,
-            )
+            ),
         )

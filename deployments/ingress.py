@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import ray
 
 from actors import inline
@@ -21,6 +22,8 @@ from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.serving import ModelFolder
 from deployments.edge import Outside, limits, names, replay
+from deployments.exposure import exposed
+from deployments.listening import listening_host
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
@@ -42,6 +45,8 @@ class IngressDeployment:
         self, settings: dict[str, Any], router: Any, store: Any, engines: dict[str, Any]
     ) -> None:
         chosen = AppSettings.model_validate(settings)
+        if trouble := exposed(await listening_host(), chosen.access):
+            raise RuntimeError(trouble)
         name = ray.get_runtime_context().get_actor_name() or ""
         metrics = Metrics([model.name for model in chosen.models])
         taps = Taps(metrics, Logs())
@@ -74,11 +79,12 @@ class IngressDeployment:
             limits=limits(chosen),
             keepalive_s=chosen.ingress.keepalive_s,
         )
-        self._outside = Outside(chosen, self.ingress, kept)
+        self._outside = Outside(chosen, self.ingress, kept, name=name)
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
         self._ticking = [
             asyncio.ensure_future(self.ingress.keep_alive_forever()),
             asyncio.ensure_future(calls.present_forever(_figures(taps))),
+            asyncio.ensure_future(self._outside.gossip.run_forever()),
         ]
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
@@ -97,6 +103,11 @@ class IngressDeployment:
     async def purse(self, call_id: str, owner: str) -> Purse | None:
         """What the session has left that made a tool call through this ingress."""
         return self._outside.purses.find(call_id, owner)
+
+    async def key(self, key_id: str) -> bytes:
+        """What is kept of an API key, for the gate of the streaming tools; b"" if there is none."""
+        found = await self._outside.keyring.find(key_id)
+        return b"" if found is None else msgspec.msgpack.encode(found)
 
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""

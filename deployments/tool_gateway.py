@@ -13,11 +13,17 @@ import msgspec
 import ray
 from ray import serve
 
+from access.keys import Key
+from actors.doorkeeper import LookUp
 from actors.edge import AsgiApp
-from actors.reception import owner
+from actors.gate import PRINCIPAL, Gate
+from deployments.access import doorkeeper
 from deployments.model import ROOT
+from deployments.settings import AccessSettings
 from deployments.tool_settings import ToolSettings
 from toolruns.budget import Purse
+from observe.audit import Audit
+from protocols.registry import APIS
 from toolruns.decisions import Question
 from toolruns.gateway.app import Gateway
 from toolruns.gateway.calls import Calls, Settings
@@ -28,9 +34,12 @@ from toolruns.rows.keeper import Keeper
 from toolruns.rows.sandbox import Sandbox
 from toolruns.rows.store import RowStore
 from toolruns.tool import Tool
+from turns.errors import TreadleError, UnavailableError
 
 ANONYMOUS = "anonymous"
 FOLDER = "folder"
+PATIENCE_S = 5.0
+"""Seconds that a look-up of a key may take."""
 
 
 class ToolGateway:
@@ -54,12 +63,13 @@ class ToolGateway:
             decide=None if chosen.decisions == "off" else asking.ask,
             purse_of=asking.purse if chosen.inherit else None,
         )
-        self._app = Gateway(
+        gateway = Gateway(
             self._calls,
             authenticate=principal,
             allowed_hosts=list(chosen.allowed_hosts) or None,
             always_load=chosen.always_load,
         )
+        self._app = guarded(gateway, chosen.access, Knowing(chosen.models).key)
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
         return self._app
@@ -67,6 +77,25 @@ class ToolGateway:
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators: streams that run or wait here."""
         return {"streams": len(self._calls.open_handles())}
+
+
+class Knowing:
+    """Asks the ingress which key has an id; its handle is made when first needed."""
+
+    def __init__(self, application: str) -> None:
+        self._application = application
+        self._handle: Any = None
+
+    async def key(self, key_id: str) -> Key | None:
+        try:
+            if self._handle is None:
+                self._handle = serve.get_deployment_handle("ingress", self._application)
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self._handle.key.remote(key_id)
+        except Exception as error:  # noqa: BLE001 - whatever keeps them
+            message = f"the keys cannot be looked up: {error!r}"
+            raise UnavailableError(message) from None
+        return msgspec.msgpack.decode(found, type=Key) if found else None
 
 
 class Asking:
@@ -106,9 +135,29 @@ def declared(settings: ToolSettings) -> list[Tool]:
     return load(text, {"CHECKOUT": str(ROOT)} | os.environ)
 
 
+def guarded(gateway: AsgiApp, access: AccessSettings, look_up: LookUp) -> AsgiApp:
+    """The gateway behind a gate: whoever passes is known by the same name as to the models."""
+    return Gate(
+        gateway,
+        doorkeeper(access, look_up),
+        Audit(access.audit_file),
+        refuse=refusal,
+        scope_of=lambda _: "tools",
+        max_header_bytes=access.max_header_bytes,
+    )
+
+
+def refusal(
+    _path: str, _headers: Mapping[str, str], error: TreadleError, name: str
+) -> tuple[int, dict[str, str], bytes]:
+    """As an MCP client reads it: the status decides, the body is for people."""
+    status, own, _ = APIS["chat"].error(error, request_id=name)
+    return status, own, msgspec.json.encode({"error": error.message})
+
+
 def principal(headers: Mapping[str, str]) -> str:
-    """Whoever shows the same key to the models: a call's own session is then known to be theirs."""
-    return owner(headers) or ANONYMOUS
+    """Whom the gate found: a call's own session is then known to be theirs."""
+    return headers.get(PRINCIPAL.decode(), "") or ANONYMOUS
 
 
 def directory() -> Path:

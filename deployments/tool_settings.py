@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from deployments.settings import Strict
+from deployments.settings import AccessSettings, Strict
 
 
 class ToolSettings(Strict):
@@ -18,6 +18,7 @@ class ToolSettings(Strict):
     patterns of client names to the seconds that such a client waits for a tool. `decisions`: the
     model that made a call is asked while it runs, through the ingress of the application `models`.
     `inherit`: a call gets no more than the session that made it has left, as that ingress knows it.
+    `access` is as for the models; keys are those that the application `models` knows.
     """
 
     tools: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
@@ -34,6 +35,7 @@ class ToolSettings(Strict):
     decisions: Literal["off", "on_demand", "automatic"] = "off"
     inherit: bool = True
     models: str = "treadle"
+    access: AccessSettings = AccessSettings()
     timeouts: Annotated[dict[str, float], Field(default_factory=dict)]
 
     @model_validator(mode="after")

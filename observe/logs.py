@@ -43,7 +43,7 @@ def _fields(seen: msgspec.Struct) -> dict[str, Any]:
     return fields
 
 
-def _json(fields: dict[str, Any], **_: Any) -> str:
+def as_json(fields: dict[str, Any], **_: Any) -> str:
     return json.dumps(fields, default=str)  # ASCII: a lone surrogate in a message must not fail
 
 
@@ -56,7 +56,7 @@ class Logs:
             structlog.PrintLogger(stream),
             processors=[
                 structlog.processors.add_log_level,
-                structlog.processors.JSONRenderer(serializer=_json),
+                structlog.processors.JSONRenderer(serializer=as_json),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(
                 logging.getLevelNamesMapping()[level.upper()]
