@@ -20,7 +20,7 @@ from actors.reception import CALLER, Receive, Scope, header_map, local_path, req
 from actors.stream import Send
 from observe.audit import Audit
 from protocols.registry import APIS
-from turns.errors import InvalidRequestError, TreadleError
+from turns.errors import ErrorKind, InvalidRequestError, TreadleError
 
 SECRETS = frozenset({b"authorization", b"x-api-key", b"proxy-authorization", b"cookie"})
 PRINCIPAL = b"x-treadle-principal"
@@ -43,7 +43,9 @@ def in_own_shape(path: str, headers: Mapping[str, str], error: TreadleError, nam
 
 
 class Gate:
-    """`said` gives headers for a refusal, from its request's; `scope_of` what a path needs."""
+    """`said` gives headers for a refusal, from its request's; `scope_of` what a path needs; `tell`
+    hears the kind of each refusal.
+    """
 
     def __init__(
         self,
@@ -55,6 +57,7 @@ class Gate:
         scope_of: Callable[[str], AccessScope | None] = scope_for,
         said: Callable[[Mapping[str, str]], dict[str, str]] = lambda _: {},
         max_header_bytes: int = 65_536,
+        tell: Callable[[ErrorKind], None] = lambda _: None,
     ) -> None:
         self.inside = inside
         self._doors = doors
@@ -63,6 +66,7 @@ class Gate:
         self._scope_of = scope_of
         self._said = said
         self._most = max_header_bytes
+        self._tell = tell
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
@@ -93,6 +97,7 @@ class Gate:
     ) -> None:
         name, path = request_id(headers, uuid.uuid4().hex), local_path(scope)
         known = read(shown(headers))
+        self._tell(error.kind)
         self._audit.refused(
             kind=error.kind,
             request=name,

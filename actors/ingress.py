@@ -109,6 +109,7 @@ class Ingress:
             taken=taken,
             prompt_tokens=len(prompt.ids),
             fold=exchange.fold,
+            pace=exchange.pace,
             taps=self.taps,
             keeper=self._keeper,
             remember=self._remembering(model, prepared, exchange),
@@ -167,9 +168,11 @@ class Ingress:
         """Log a defect of ours; the client gets no more than the turn's id."""
         log.error("turn %s: a defect in the ingress", turn, exc_info=error)
 
-    def metrics(self) -> bytes:
-        """What Prometheus scrapes of this process."""
-        return self._metrics.render()
+    @property
+    def figures(self) -> Metrics:
+        """What this process counts, as it is now."""
+        self._metrics.lane_depths(self.conductor.by_lane().values())
+        return self._metrics
 
     @contextlib.contextmanager
     def kept_alive(self, exchange: Silent) -> Iterator[None]:

@@ -42,6 +42,11 @@ from protocols.catalog import Alias
 from sessions.ledger import Ledger
 from sessions.store import Store
 
+ALONE = "ingress"
+FIGURES = "figures"
+FIGURES_BEATS = 5
+"""Beats between two times that an ingress tells its figures: less than between two scrapes."""
+
 
 class Outside:
     """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it,
@@ -50,7 +55,7 @@ class Outside:
     """
 
     def __init__(
-        self, settings: AppSettings, ingress: Ingress, store: Store, *, name: str = "ingress"
+        self, settings: AppSettings, ingress: Ingress, store: Store, *, name: str = ""
     ) -> None:
         calls = OpenCalls(settings.ingress.open_calls)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
@@ -58,7 +63,9 @@ class Outside:
         noted = calls if calls.most else None
         tools = server_tools(settings, ingress, noted)
         intake = Intake(ingress, responses, noted, attached, tools)
-        self.gossip = Gossip(store, name)
+        self._ingress, self._name = ingress, name
+        self.gossip = Gossip(store, name or ALONE)
+        self.gossip.tell(FIGURES, self._snapshot, every=FIGURES_BEATS)
         self.allowances = intake.allowances
         self.allowances.share(self.gossip)
         self.keyring = keyring = Keyring(store)
@@ -79,7 +86,7 @@ class Outside:
         edge = Edge(
             intake,
             background=self.background,
-            pages=pages(ingress, routers),
+            pages=pages(ingress, routers, figures=self.figures),
             sockets=Sockets(intake),
             origins=origins,
         )
@@ -89,7 +96,15 @@ class Outside:
             audit,
             said=lambda asked: SECURITY | origins.headers(asked),
             max_header_bytes=settings.access.max_header_bytes,
+            tell=ingress.figures.turned_away,
         )
+
+    def _snapshot(self) -> bytes:
+        return self._ingress.figures.snapshot()
+
+    def figures(self) -> bytes:
+        """What Prometheus scrapes: the figures of all ingresses, whichever of them is asked."""
+        return self._ingress.figures.render(self._name, self.gossip.heard(FIGURES))
 
 
 def server_tools(

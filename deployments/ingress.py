@@ -29,7 +29,7 @@ from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
 from observe.logs import Logs
 from observe.metrics import Metrics
-from observe.seen import RouterState
+from observe.seen import RouterState, ToolRunEnded
 from observe.taps import Tap, Taps
 from sessions.guarded_store import GuardedStore
 from sessions.memory_store import MemoryStore
@@ -79,7 +79,7 @@ class IngressDeployment:
             limits=limits(chosen),
             keepalive_s=chosen.ingress.keepalive_s,
         )
-        self._outside = Outside(chosen, self.ingress, kept, name=name)
+        self._outside = Outside(chosen, self.ingress, kept, name=short(name))
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
         self._ticking = [
             asyncio.ensure_future(self.ingress.keep_alive_forever()),
@@ -104,6 +104,11 @@ class IngressDeployment:
         """What the session has left that made a tool call through this ingress."""
         return self._outside.purses.find(call_id, owner)
 
+    async def tool_run_ended(self, ending: str, rows: int, seconds: float) -> None:
+        """The gateway of the streaming tools tells of a run, to be counted and logged here."""
+        seen = ToolRunEnded(time.time(), ending, rows, seconds)
+        self.ingress.taps.tool_run_ended(seen)
+
     async def key(self, key_id: str) -> bytes:
         """What is kept of an API key, for the gate of the streaming tools; b"" if there is none."""
         found = await self._outside.keyring.find(key_id)
@@ -119,6 +124,11 @@ async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
     url = await deployment.url.remote()
     store: Store = MemoryStore() if url == MEMORY else RedisStore(url)
     return GuardedStore(store, tap, timeout=settings.timeout_s)
+
+
+def short(actor: str) -> str:
+    """The name of this process in figures: `SERVE_REPLICA::app#ingress#4f2k` is `ingress-4f2k`."""
+    return "-".join(actor.split("#")[-2:]) or "ingress"
 
 
 def _tell(calls: RouterCalls, model: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ from toolruns.gateway.app import Gateway
 from toolruns.gateway.calls import Calls, Settings
 from toolruns.gateway.declared import load
 from toolruns.rows.books import FolderBook, RedisBook
-from toolruns.rows.handles import Book
+from toolruns.rows.handles import Book, Record
 from toolruns.rows.keeper import Keeper
 from toolruns.rows.sandbox import Sandbox
 from toolruns.rows.store import RowStore
@@ -53,7 +54,9 @@ class ToolGateway:
         asking = Asking(chosen.models)
         self._calls = Calls(
             declared(chosen),
-            Keeper(_book(chosen.book, root), RowStore(root), node=node),
+            Telling(
+                _book(chosen.book, root), RowStore(root), node=node, told=Knowing(chosen.models)
+            ),
             Sandbox(root, at_once=chosen.drilldowns_at_once),
             settings=Settings(
                 decisions=chosen.decisions,
@@ -79,17 +82,48 @@ class ToolGateway:
         return {"streams": len(self._calls.open_handles())}
 
 
+class Telling(Keeper):
+    """A keeper that tells the models' ingress of each run that is over, so that all figures are
+    found in one place.
+    """
+
+    def __init__(self, *parts: Any, told: Knowing, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        self._told = told
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def update(self, record: Record) -> None:
+        await super().update(record)
+        if record.status == "ended":
+            seen = record.snapshot
+            reason, seconds = str(seen.get("reason") or ""), float(seen.get("elapsed_s") or 0.0)
+            task = asyncio.ensure_future(self._told.run_ended(reason, record.rows, seconds))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+
 class Knowing:
-    """Asks the ingress which key has an id; its handle is made when first needed."""
+    """Speaks with the ingress of the models; its handle is made when first needed."""
 
     def __init__(self, application: str) -> None:
         self._application = application
-        self._handle: Any = None
+        self._made: Any = None
+
+    @property
+    def _handle(self) -> Any:
+        if self._made is None:
+            self._made = serve.get_deployment_handle("ingress", self._application)
+        return self._made
+
+    async def run_ended(self, ending: str, rows: int, seconds: float) -> None:
+        """A figure that is lost is no trouble of the run's."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(PATIENCE_S):
+                await self._handle.tool_run_ended.remote(ending, rows, seconds)
 
     async def key(self, key_id: str) -> Key | None:
+        """Which key has an id. Raises UnavailableError."""
         try:
-            if self._handle is None:
-                self._handle = serve.get_deployment_handle("ingress", self._application)
             async with asyncio.timeout(PATIENCE_S):
                 found = await self._handle.key.remote(key_id)
         except Exception as error:  # noqa: BLE001 - whatever keeps them

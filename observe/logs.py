@@ -20,6 +20,7 @@ from observe.seen import (
     Names,
     RequestRefused,
     RouterState,
+    ToolRunEnded,
     TurnEnded,
     TurnFailed,
     TurnReceived,
@@ -97,6 +98,9 @@ class Logs:
 
     def redis_recovered(self, seconds: float, at: float) -> None:
         self._log.warning("redis_recovered", seconds=seconds, at=at)
+
+    def tool_run_ended(self, seen: ToolRunEnded) -> None:
+        self._log.info("tool_run_ended", **_fields(seen))
 
     def lane_opened(self, lane: str, at: float) -> None:
         self._log.info("lane_opened", lane=lane, at=at)
