@@ -8,6 +8,7 @@ on in one pass, without waking a task per turn.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
@@ -97,6 +98,10 @@ class Conductor:
 
     def __len__(self) -> int:
         return len(self._flights)
+
+    def by_lane(self) -> Counter[str]:
+        """How many turns are in the air on each lane; "" are those that have not begun."""
+        return Counter(flight.lane for flight in self._flights.values())
 
     def begin(
         self, job: Job, call: LeaseCall, replicas: Sequence[str], sink: Sink, watch: Watch

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from actors.background import Background
 from actors.choices import Choices
 from actors.conductor import Flight
@@ -34,9 +36,9 @@ from actors.reception import (
     ClientGoneError,
     Receive,
     Scope,
+    caller,
     header_map,
     local_path,
-    owner,
     receive_body,
     request_id,
 )
@@ -45,6 +47,13 @@ from actors.stream import Message, Send
 from protocols.registry import APIS
 from turns.errors import InvalidRequestError, TreadleError
 from turns.turn import Api
+
+SECURITY = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+}
+"""On every response that does not say otherwise itself: nothing here is a page."""
 
 AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Headers = dict[str, str]
@@ -78,7 +87,7 @@ class Edge:
             return
         headers = header_map(scope)
         named = request_id(headers, uuid.uuid4().hex)
-        said = {REQUEST_ID: named} | self._origins.headers(headers)
+        said = {REQUEST_ID: named} | SECURITY | self._origins.headers(headers)
         if "x-request-id" not in headers:  # who has put it there says it in the response too
             said["x-request-id"] = named
         preflight = self._origins.preflight(scope["method"], headers)
@@ -86,7 +95,8 @@ class Edge:
         if preflight is not None:
             await respond(send, 204, said | preflight, b"")
         elif name is not None and scope["method"] == "POST":
-            await self._turn(name, Asked(named, headers, b"", owner(headers)), said, receive, send)
+            asked = Asked(named, headers, b"", caller(scope, headers))
+            await self._turn(name, asked, said, receive, send)
         elif name is not None:
             await self._not_so(name, scope["method"], headers, said, send)
         else:
@@ -132,8 +142,7 @@ class Edge:
         except TreadleError as error:
             self._ingress.refused(name, asked.id, error)
             raise
-        asked = Asked(asked.id, asked.headers, body, asked.owner)
-        return await self._intake.read(name, asked, turn_id=turn_id)
+        return await self._intake.read(name, replace(asked, body=body), turn_id=turn_id)
 
     async def _answer(self, read: Read, said: Headers, receive: Receive, send: Send) -> None:
         encoder = read.encoder()

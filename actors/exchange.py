@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from actors.conductor import Flight
+from actors.pace import Pace
 from actors.stream import Send, Writer
 from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
@@ -99,12 +100,14 @@ class Exchange:
         self.first: asyncio.Future[Event] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
         self.fold = Fold()
+        self.pace = Pace()
 
     def take(self, events: list[Event]) -> None:
         """The events of one step."""
         raise NotImplementedError
 
     def see(self, events: list[Event]) -> None:
+        self.pace.step(events)
         add = self.fold.add
         for event in events:
             add(event)

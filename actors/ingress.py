@@ -85,9 +85,9 @@ class Ingress:
         """
         model = self.names.model(turn.model)
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
-        heard = Heard(names, time.time())
+        heard = Heard(names, time.time(), owner=owner)
         self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
-        self._keeper.seen(turn, harness=harness, at=heard.at)
+        self._keeper.seen(turn, owner=owner, harness=harness, at=heard.at)
         prompter = model.folder.prompter
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
@@ -118,6 +118,7 @@ class Ingress:
             taken=taken,
             prompt_tokens=len(prompt.ids),
             fold=exchange.fold,
+            pace=exchange.pace,
             taps=self.taps,
             keeper=self._keeper,
             remember=self._remembering(model, prepared, exchange),
@@ -180,9 +181,11 @@ class Ingress:
         """Log a defect of ours; the client gets no more than the turn's id."""
         log.error("turn %s: a defect in the ingress", turn, exc_info=error)
 
-    def metrics(self) -> bytes:
-        """What Prometheus scrapes of this process."""
-        return self._metrics.render()
+    @property
+    def figures(self) -> Metrics:
+        """What this process counts, as it is now."""
+        self._metrics.lane_depths(self.conductor.by_lane().values())
+        return self._metrics
 
     @contextlib.contextmanager
     def kept_alive(self, exchange: Silent) -> Iterator[None]:

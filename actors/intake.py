@@ -12,16 +12,19 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.allowances import Allowances
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
 from actors.conductor import Flight
 from actors.decisions import OpenCalls
 from actors.exchange import Exchange
 from actors.ingress import Ingress
+from actors.model_service import ModelService
 from actors.reception import Asked
 from actors.response_store import Earlier, ResponseStore
 from actors.server_tools.serving import ServerTools, ours
 from actors.unseen import header, unseen
+from observe.taps import Taps
 from prompts.prompter import PromptSettings
 from protocols.protocol import Encoder, Protocol
 from protocols.registry import APIS
@@ -96,6 +99,8 @@ class Intake:
         self._calls = calls
         self._tools = tools
         self.responses = responses
+        self.allowances = Allowances()
+        ingress.taps = Taps(ingress.taps, self.allowances)
         self._keeping: set[asyncio.Task[None]] = set()
 
     async def read(
@@ -108,7 +113,8 @@ class Intake:
         began = time.perf_counter()
         try:
             turn, earlier, size = await self.turn(api.decode, asked, turn_id, known)
-            spec = self.ingress.names.model(turn.model).spec
+            model = self.ingress.names.model(turn.model)
+            spec = permitted(asked, model, turn.model).spec
             turn = told(turn, spec.prompt)
         except TreadleError as error:
             self.ingress.refused(name, asked.id, error)
@@ -116,6 +122,7 @@ class Intake:
         if spec.dispatch and not turn.echo.get("dispatch"):
             turn.echo["dispatch"] = spec.dispatch
         self.ingress.decoded(turn, time.perf_counter() - began)
+        turn = replace(turn, salt=asked.caller.salt)
         seal = self.ingress.replay.seals(asked.owner)
         ignored = unseen(turn)
         return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)
@@ -176,15 +183,20 @@ class Intake:
     async def _begun(self, read: Read, turn: Turn, exchange: Exchange, size: int) -> Flight:
         """One turn in the air: the read one, or a step of it."""
         asked = read.asked
-        return await self.ingress.begin(
-            turn,
-            exchange,
-            size=size,
-            owner=asked.owner,
-            request=asked.id,
-            harness=asked.headers.get("user-agent", "")[:HARNESS],
-            ignored=read.ignored,
-        )
+        self.allowances.enter(asked.caller, turn.id)
+        try:
+            return await self.ingress.begin(
+                turn,
+                exchange,
+                size=size,
+                owner=asked.owner,
+                request=asked.id,
+                harness=asked.headers.get("user-agent", "")[:HARNESS],
+                ignored=read.ignored,
+            )
+        except BaseException:
+            self.allowances.leave(turn.id)
+            raise
 
     def _landed(self, read: Read, reply: Reply) -> Awaitable[None]:
         """What was begun to be kept is kept, even when the client leaves in the meantime."""
@@ -212,3 +224,9 @@ class Intake:
         if read.turn.api == "responses":
             found["x-models-etag"] = self.ingress.names.etag()
         return found
+
+
+def permitted(asked: Asked, model: ModelService, name: str) -> ModelService:
+    """The model that was asked for by `name`, if the caller may use it. Raises ForbiddenError."""
+    asked.caller.need_model(name or model.spec.name, model.spec.name)
+    return model

@@ -26,11 +26,11 @@ class Keeper:
         self._bound = bound
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def seen(self, turn: Turn, *, harness: str, at: float) -> None:
+    def seen(self, turn: Turn, *, owner: str, harness: str, at: float) -> None:
         """Note the turn's session and the hints that came with it. No session, nothing to note."""
         if turn.session:
             seen = SessionSeen(
-                owner="",
+                owner=owner,
                 key=turn.session,
                 at=at,
                 harness=harness,
@@ -44,15 +44,15 @@ class Keeper:
         """Put records; gives what to wait for, None where too many wait already."""
         return self._spawn(self.store.put(*writes))
 
-    def keep(self, reply: StoredReply) -> None:
+    def keep(self, owner: str, reply: StoredReply) -> None:
         """Keep the reply of a turn, and its place in the session."""
-        self._spawn(self._keep(reply))
+        self._spawn(self._keep(owner, reply))
 
-    async def _keep(self, reply: StoredReply) -> None:
-        await self.store.put(write(REPLY, "", reply.turn, reply, ttl=self._ttl))
+    async def _keep(self, owner: str, reply: StoredReply) -> None:
+        await self.store.put(write(REPLY, owner, reply.turn, reply, ttl=self._ttl))
         if reply.session:
             await self.store.append(
-                TURNS, "", reply.session, [reply.turn], ttl=self._ttl, keep=1000
+                TURNS, owner, reply.session, [reply.turn], ttl=self._ttl, keep=1000
             )
 
     def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Future[Any] | None:

@@ -90,6 +90,7 @@ class LaneReaders:
                 if name not in self.open:
                     self.open.add(name)
                     self._tap.lane_opened(name, time.time())
+                self._tap.events(sum(len(batch.events) for batch in batches))
                 self._conductor.deliver(batches, name)
         finally:
             ray.cancel(stream)

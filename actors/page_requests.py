@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import Request, Response
+from msgspec.structs import replace
 
 from actors.reception import (
     Asked,
     ClientGoneError,
     Limits,
+    caller,
     header_map,
-    owner,
     receive_body,
     request_id,
 )
@@ -27,7 +28,7 @@ def asked(request: Request) -> Asked:
     """The request without a body."""
     headers = header_map(request.scope)
     named = request_id(headers, request.scope.get(MINTED, ""))
-    return Asked(named, headers, b"", owner(headers))
+    return Asked(named, headers, b"", caller(request.scope, headers))
 
 
 async def asked_with_body(request: Request, limits: Limits) -> Asked:
@@ -37,7 +38,7 @@ async def asked_with_body(request: Request, limits: Limits) -> Asked:
         body = await receive_body(request.receive, known.headers, limits)
     except ClientGoneError:
         raise InvalidRequestError("the request ended before its body was whole") from None
-    return Asked(known.id, known.headers, body, known.owner)
+    return replace(known, body=body)
 
 
 def answer(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:

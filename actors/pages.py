@@ -6,7 +6,7 @@ raise TreadleError, which is spelled here as the client's API spells it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -20,8 +20,15 @@ INTERNAL = "something went wrong inside the server; the request id finds it in t
 NOT_FOUND = 404
 
 
-def pages(ingress: Ingress, routers: Sequence[APIRouter] = ()) -> FastAPI:
-    """The application; `ingress` is all that its own pages show."""
+def pages(
+    ingress: Ingress,
+    routers: Sequence[APIRouter] = (),
+    *,
+    figures: Callable[[], bytes],
+) -> FastAPI:
+    """The application; `ingress` is all that its own pages show. `figures` is what Prometheus
+    scrapes.
+    """
     app = FastAPI(title="treadle", openapi_url=None, docs_url=None, redoc_url=None)
     for router in routers:
         app.include_router(router)
@@ -43,7 +50,7 @@ def pages(ingress: Ingress, routers: Sequence[APIRouter] = ()) -> FastAPI:
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(ingress.metrics(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(figures(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.post("/api/event_logging/{rest:path}")
     async def telemetry(rest: str) -> Response:  # noqa: ARG001 - FastAPI hands it in by its name

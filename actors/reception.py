@@ -9,6 +9,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from access.caller import Caller
 from actors.content_codings import codings_of, decoded
 from protocols.headers import plain
 from turns.errors import TooLargeError
@@ -16,6 +17,10 @@ from turns.errors import TooLargeError
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
+CALLER = "treadle.caller"
+"""Where the gate puts the caller in the ASGI scope."""
+
+ANYONE = Caller()
 INLINE = 65_536
 """Bytes of a coded body up to which decoding it on the event loop is cheaper than a thread."""
 
@@ -32,14 +37,18 @@ class ClientGoneError(Exception):
 
 
 class Asked(Struct, frozen=True):
-    """A request as it was received. `id` names it in logs and to its client, `owner` who sent it
+    """A request as it was received. `id` names it in logs and to its client, `caller` who sent it
     (one owner never sees what another has stored).
     """
 
     id: str
     headers: Mapping[str, str]
     body: bytes = b""
-    owner: str = ""
+    caller: Caller = ANYONE
+
+    @property
+    def owner(self) -> str:
+        return self.caller.owner
 
 
 def header_map(scope: Mapping[str, Any]) -> dict[str, str]:
@@ -58,11 +67,25 @@ def request_id(headers: Mapping[str, str], minted: str) -> str:
     return plain(headers, "x-request-id") or minted
 
 
+def shown(headers: Mapping[str, str]) -> str:
+    """The key that the client shows, in either of the two ways; "" where it shows none."""
+    said = headers.get("authorization", "")
+    scheme, _, token = said.partition(" ")
+    if token and scheme.lower() == "bearer":
+        return token.strip()
+    return headers.get("x-api-key", "").strip() or said.strip()
+
+
 def owner(headers: Mapping[str, str]) -> str:
     """A digest of the key that the client shows, "" where it shows none. The key is not kept."""
-    key = headers.get("authorization") or headers.get("x-api-key") or ""
-    secret = key.removeprefix("Bearer ").strip()
+    secret = shown(headers)
     return blake2b(secret.encode(), digest_size=12).hexdigest() if secret else ""
+
+
+def caller(scope: Scope, headers: Mapping[str, str]) -> Caller:
+    """Whom the gate has found to call; without a gate, whoever shows that key."""
+    found: Caller | None = scope.get(CALLER)
+    return found if found is not None else Caller(owner=owner(headers))
 
 
 async def receive_body(receive: Receive, headers: Mapping[str, str], limits: Limits) -> bytes:

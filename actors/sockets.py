@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from actors.event_log import EventLog
 from actors.exchange import WholeExchange, failure
 from actors.intake import Intake, Read
-from actors.reception import Asked, Scope, header_map, local_path, owner, request_id
+from actors.reception import Asked, Scope, caller, header_map, local_path, request_id
 from actors.response_store import Earlier
 from protocols import ids
 from protocols.bodies import invalid
@@ -58,7 +58,7 @@ class Sockets:
             return
         await send({"type": "websocket.accept"})
         headers = header_map(scope)
-        asked = Asked(request_id(headers, uuid.uuid4().hex), headers, b"", owner(headers))
+        asked = Asked(request_id(headers, uuid.uuid4().hex), headers, b"", caller(scope, headers))
         await Connection(self._intake, asked, send).run(receive)
 
 

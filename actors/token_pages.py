@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from fastapi import APIRouter, Request, Response
 
-from actors.intake import Intake
+from actors.intake import Intake, permitted
 from actors.model_service import ModelService
 from actors.page_requests import answer, asked_with_body
 from actors.reception import Asked
@@ -32,7 +32,7 @@ def token_pages(intake: Intake) -> APIRouter:
     async def detokenized(request: Request) -> Response:
         asked = await asked_with_body(request, limits)
         sent = tokenize.decode_tokens(asked.body)
-        model = intake.ingress.names.any(sent.model)
+        model = permitted(asked, intake.ingress.names.any(sent.model), sent.model)
         return answer(tokenize.text(model.folder.tokenizer.decode(sent.tokens)))
 
     for prefix in ("/v1", ""):
@@ -45,7 +45,7 @@ def _count(intake: Intake, counter: Counter) -> Callable[[Request], Awaitable[Re
     async def count(request: Request) -> Response:
         asked = await asked_with_body(request, intake.ingress.limits)
         turn, _, size = await intake.turn(counter.decode, asked, uuid.uuid4().hex)
-        model = intake.ingress.names.model(turn.model)
+        model = permitted(asked, intake.ingress.names.model(turn.model), turn.model)
         prepared = await intake.ingress.prepared(model, turn, size=size, owner=asked.owner)
         prompt = prepared.prompt
         return answer(counter.body(len(prompt.ids)))
@@ -55,7 +55,7 @@ def _count(intake: Intake, counter: Counter) -> Callable[[Request], Awaitable[Re
 
 async def _tokenize(intake: Intake, asked: Asked) -> bytes:
     sent = tokenize.decode_request(asked.body)
-    model = intake.ingress.names.any(sent.model)
+    model = permitted(asked, intake.ingress.names.any(sent.model), sent.model)
     tokenizer = model.folder.tokenizer
     if sent.prompt is not None:
         ids = tokenizer.encode_text(sent.prompt, special=sent.add_special_tokens)

@@ -12,6 +12,7 @@ import msgspec
 
 from actors.keeper import Keeper
 from actors.model_service import ChoiceTaken, ModelService
+from actors.pace import Pace
 from observe.seen import CallEnded, FirstEvent, Names, TurnEnded, TurnFailed, TurnStarted
 from observe.taps import Tap
 from sessions.records import StoredReply
@@ -29,6 +30,7 @@ class Heard(msgspec.Struct):
     names: Names
     at: float
     prompt_hash: int = 0
+    owner: str = ""
 
 
 class TurnWatch:
@@ -40,6 +42,7 @@ class TurnWatch:
         "_keeper",
         "_model",
         "_output",
+        "_pace",
         "_prompt_tokens",
         "_remember",
         "_taken",
@@ -54,6 +57,7 @@ class TurnWatch:
         taken: ChoiceTaken,
         prompt_tokens: int,
         fold: Fold,
+        pace: Pace,
         taps: Tap,
         keeper: Keeper,
         remember: Remember,
@@ -63,6 +67,7 @@ class TurnWatch:
         self._taken = taken
         self._prompt_tokens = prompt_tokens
         self._fold = fold
+        self._pace = pace
         self._taps = taps
         self._keeper = keeper
         self._remember = remember
@@ -81,9 +86,12 @@ class TurnWatch:
         self._model.release(self._taken)
         now, heard, reply = time.time(), self._heard, self._fold.reply()
         names, seconds = heard.names, now - heard.at
+        ready = 0
         for block in reply.blocks:
             if isinstance(block, ToolCall):
-                self._taps.call_ended(CallEnded(names, now, block.name))
+                lead = self._pace.lead(ready)
+                self._taps.call_ended(CallEnded(names, now, block.name, lead=lead))
+                ready += 1
             elif isinstance(block, CutCall):
                 self._taps.call_ended(CallEnded(names, now, block.call.name, block.reason))
         if reply.failed is not None:
@@ -92,14 +100,18 @@ class TurnWatch:
             self._taps.turn_failed(TurnFailed(names, now, kind, message, seconds, streamed))
             return
         stop = reply.stop or "cancelled"  # the client left before the end
-        self._taps.turn_ended(TurnEnded(names, now, stop, reply.usage, seconds))
+        self._taps.turn_ended(TurnEnded(names, now, stop, reply.usage, seconds, *self._paces()))
         if reply.stop is not None:
             self._remember(reply, self._output)
             self._keep(reply, now)
 
+    def _paces(self) -> tuple[float, float]:
+        return self._pace.gap(), self._pace.longest()
+
     def _keep(self, reply: Reply, now: float) -> None:
         names = self._heard.names
         self._keeper.keep(
+            self._heard.owner,
             StoredReply(
                 turn=names.turn,
                 session=names.session,
@@ -109,5 +121,5 @@ class TurnWatch:
                 usage=reply.usage,
                 stop=reply.stop,
                 created=now,
-            )
+            ),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from actors.admin_pages import admin_pages
 from actors.attachments.fetch import Fetcher
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
@@ -11,11 +12,14 @@ from actors.background import Background
 from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
 from actors.decisions import Decisions, OpenCalls
-from actors.edge import Edge
+from actors.edge import SECURITY, AsgiApp, Edge
+from actors.gate import Gate
+from actors.gossip import Gossip
 from actors.idling import Idling
 from actors.ingress import Ingress
 from actors.intake import Intake
 from actors.keeper import Keeper
+from actors.keyring import Keyring
 from actors.model_names import ModelNames
 from actors.model_pages import model_pages
 from actors.model_service import ModelService
@@ -31,27 +35,45 @@ from actors.server_tools.serving import ServerToolLimits, ServerTools
 from actors.sockets import Sockets
 from actors.token_pages import token_pages
 from deployments import profiles
+from deployments.access import doorkeeper
 from deployments.seals import given
 from deployments.settings import AppSettings, AttachmentSettings
+from observe.audit import Audit
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
 from sessions.past_turns import PastTurns
 from sessions.store import Store
 
+ALONE = "ingress"
+FIGURES = "figures"
+FIGURES_BEATS = 5
+"""Beats between two times that an ingress tells its figures: less than between two scrapes."""
+
 
 class Outside:
     """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it,
-    `decisions` and `purses` what its streaming tools may ask.
+    `decisions` and `purses` what its streaming tools may ask, `gossip` what it tells the other
+    ingresses under its `name`.
     """
 
-    def __init__(self, settings: AppSettings, ingress: Ingress, store: Store) -> None:
+    def __init__(
+        self, settings: AppSettings, ingress: Ingress, store: Store, *, name: str = ""
+    ) -> None:
         calls = OpenCalls(settings.ingress.open_calls)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
         attached = attachments(settings.ingress.attachments)
         noted = calls if calls.most else None
         tools = server_tools(settings, ingress, noted)
         intake = Intake(ingress, responses, noted, attached, tools)
+        self._ingress, self._name = ingress, name
+        self.gossip = Gossip(store, name or ALONE)
+        self.gossip.tell(FIGURES, self._snapshot, every=FIGURES_BEATS)
+        self.allowances = intake.allowances
+        self.allowances.share(self.gossip)
+        self.keyring = keyring = Keyring(store)
+        audit = Audit(settings.access.audit_file)
+        self.doors = doorkeeper(settings.access, keyring.find)
         self.decisions = Decisions(ingress, calls)
         self.purses = Purses(ingress, calls)
         self.background = Background(intake)
@@ -61,14 +83,31 @@ class Outside:
             prefix_pages(ingress),
             response_pages(intake, self.background),
             conversation_pages(intake),
+            admin_pages(keyring, self.doors, audit),
         ]
-        self.app = Edge(
+        origins = CrossOrigin(settings.ingress.cors_origins)
+        edge = Edge(
             intake,
             background=self.background,
-            pages=pages(ingress, routers),
+            pages=pages(ingress, routers, figures=self.figures),
             sockets=Sockets(intake),
-            origins=CrossOrigin(settings.ingress.cors_origins),
+            origins=origins,
         )
+        self.app: AsgiApp = Gate(
+            edge,
+            self.doors,
+            audit,
+            said=lambda asked: SECURITY | origins.headers(asked),
+            max_header_bytes=settings.access.max_header_bytes,
+            tell=ingress.figures.turned_away,
+        )
+
+    def _snapshot(self) -> bytes:
+        return self._ingress.figures.snapshot()
+
+    def figures(self) -> bytes:
+        """What Prometheus scrapes: the figures of all ingresses, whichever of them is asked."""
+        return self._ingress.figures.render(self._name, self.gossip.heard(FIGURES))
 
 
 def server_tools(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import ray
 
 from actors import inline
@@ -21,12 +22,14 @@ from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.serving import ModelFolder
 from deployments.edge import Outside, limits, names, past_turns, replay
+from deployments.exposure import exposed
+from deployments.listening import listening_host
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
 from deployments.store import MEMORY
 from observe.logs import Logs
 from observe.metrics import Metrics
-from observe.seen import RouterState
+from observe.seen import RouterState, ToolRunEnded
 from observe.taps import Tap, Taps
 from sessions.guarded_store import GuardedStore
 from sessions.memory_store import MemoryStore
@@ -42,6 +45,8 @@ class IngressDeployment:
         self, settings: dict[str, Any], router: Any, store: Any, engines: dict[str, Any]
     ) -> None:
         chosen = AppSettings.model_validate(settings)
+        if trouble := exposed(await listening_host(), chosen.access):
+            raise RuntimeError(trouble)
         name = ray.get_runtime_context().get_actor_name() or ""
         metrics = Metrics([model.name for model in chosen.models])
         taps = Taps(metrics, Logs())
@@ -75,11 +80,12 @@ class IngressDeployment:
             past=past_turns(chosen, kept),
             keepalive_s=chosen.ingress.keepalive_s,
         )
-        self._outside = Outside(chosen, self.ingress, kept)
+        self._outside = Outside(chosen, self.ingress, kept, name=short(name))
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
         self._ticking = [
             asyncio.ensure_future(self.ingress.keep_alive_forever()),
             asyncio.ensure_future(calls.present_forever(_figures(taps))),
+            asyncio.ensure_future(self._outside.gossip.run_forever()),
         ]
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
@@ -99,6 +105,16 @@ class IngressDeployment:
         """What the session has left that made a tool call through this ingress."""
         return self._outside.purses.find(call_id, owner)
 
+    async def tool_run_ended(self, ending: str, rows: int, seconds: float) -> None:
+        """The gateway of the streaming tools tells of a run, to be counted and logged here."""
+        seen = ToolRunEnded(time.time(), ending, rows, seconds)
+        self.ingress.taps.tool_run_ended(seen)
+
+    async def key(self, key_id: str) -> bytes:
+        """What is kept of an API key, for the gate of the streaming tools; b"" if there is none."""
+        found = await self._outside.keyring.find(key_id)
+        return b"" if found is None else msgspec.msgpack.encode(found)
+
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators."""
         return {"turns": len(self._conductor), "lanes": sorted(self._readers.open)}
@@ -109,6 +125,11 @@ async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
     url = await deployment.url.remote()
     store: Store = MemoryStore() if url == MEMORY else RedisStore(url)
     return GuardedStore(store, tap, timeout=settings.timeout_s)
+
+
+def short(actor: str) -> str:
+    """The name of this process in figures: `SERVE_REPLICA::app#ingress#4f2k` is `ingress-4f2k`."""
+    return "-".join(actor.split("#")[-2:]) or "ingress"
 
 
 def _tell(calls: RouterCalls, model: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import tempfile
 from collections.abc import Mapping
@@ -13,11 +14,17 @@ import msgspec
 import ray
 from ray import serve
 
+from access.keys import Key
+from actors.doorkeeper import LookUp
 from actors.edge import AsgiApp
-from actors.reception import owner
+from actors.gate import PRINCIPAL, Gate
+from deployments.access import doorkeeper
 from deployments.model import ROOT
+from deployments.settings import AccessSettings
 from deployments.tool_settings import ToolSettings
+from observe.audit import Audit
 from observe.tracing import tracer
+from protocols.registry import APIS
 from toolruns.budget import Purse
 from toolruns.decisions import Question
 from toolruns.gateway.app import Gateway
@@ -31,9 +38,12 @@ from toolruns.rows.keeper import Keeper
 from toolruns.rows.sandbox import Sandbox
 from toolruns.rows.store import RowStore
 from toolruns.tool import Tool
+from turns.errors import TreadleError, UnavailableError
 
 ANONYMOUS = "anonymous"
 FOLDER = "folder"
+PATIENCE_S = 5.0
+"""Seconds that a look-up of a key may take."""
 
 
 class ToolGateway:
@@ -47,7 +57,13 @@ class ToolGateway:
         asking, peers = Asking(chosen.models), Peers()
         self._calls = Calls(
             declared(chosen),
-            Keeper(_book(chosen.book, root), RowStore(root), node=node, holder=peers.name),
+            Telling(
+                _book(chosen.book, root),
+                RowStore(root),
+                node=node,
+                holder=peers.name,
+                told=Knowing(chosen.models),
+            ),
             Sandbox(root, at_once=chosen.drilldowns_at_once),
             settings=Settings(
                 decisions=chosen.decisions,
@@ -59,12 +75,13 @@ class ToolGateway:
             purse_of=asking.purse if chosen.inherit else None,
             spans=None if (made := tracer("toolruns", chosen.traces)) is None else Spans(made),
         )
-        self._app = Gateway(
+        gateway = Gateway(
             self._calls,
             authenticate=principal,
             allowed_hosts=list(chosen.allowed_hosts) or None,
             always_load=chosen.always_load,
         )
+        self._app = guarded(gateway, chosen.access, Knowing(chosen.models).key)
 
     def __serve_build_asgi_app__(self) -> AsgiApp:
         return self._app
@@ -104,6 +121,56 @@ class Peers:
         return result
 
 
+class Telling(Keeper):
+    """A keeper that tells the models' ingress of each run that is over, so that all figures are
+    found in one place.
+    """
+
+    def __init__(self, *parts: Any, told: Knowing, **named: Any) -> None:
+        super().__init__(*parts, **named)
+        self._told = told
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def update(self, record: Record) -> None:
+        await super().update(record)
+        if record.status == "ended":
+            seen = record.snapshot
+            reason, seconds = str(seen.get("reason") or ""), float(seen.get("elapsed_s") or 0.0)
+            task = asyncio.ensure_future(self._told.run_ended(reason, record.rows, seconds))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+
+class Knowing:
+    """Speaks with the ingress of the models; its handle is made when first needed."""
+
+    def __init__(self, application: str) -> None:
+        self._application = application
+        self._made: Any = None
+
+    @property
+    def _handle(self) -> Any:
+        if self._made is None:
+            self._made = serve.get_deployment_handle("ingress", self._application)
+        return self._made
+
+    async def run_ended(self, ending: str, rows: int, seconds: float) -> None:
+        """A figure that is lost is no trouble of the run's."""
+        with contextlib.suppress(Exception):
+            async with asyncio.timeout(PATIENCE_S):
+                await self._handle.tool_run_ended.remote(ending, rows, seconds)
+
+    async def key(self, key_id: str) -> Key | None:
+        """Which key has an id. Raises UnavailableError."""
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                found = await self._handle.key.remote(key_id)
+        except Exception as error:  # noqa: BLE001 - whatever keeps them
+            message = f"the keys cannot be looked up: {error!r}"
+            raise UnavailableError(message) from None
+        return msgspec.msgpack.decode(found, type=Key) if found else None
+
+
 class Asking:
     """Asks the ingress that served a call's turn; its handle is made when first needed, since the
     models' application may come up after this one.
@@ -141,9 +208,29 @@ def declared(settings: ToolSettings) -> list[Tool]:
     return load(text, {"CHECKOUT": str(ROOT)} | os.environ)
 
 
+def guarded(gateway: AsgiApp, access: AccessSettings, look_up: LookUp) -> AsgiApp:
+    """The gateway behind a gate: whoever passes is known by the same name as to the models."""
+    return Gate(
+        gateway,
+        doorkeeper(access, look_up),
+        Audit(access.audit_file),
+        refuse=refusal,
+        scope_of=lambda _: "tools",
+        max_header_bytes=access.max_header_bytes,
+    )
+
+
+def refusal(
+    _path: str, _headers: Mapping[str, str], error: TreadleError, name: str
+) -> tuple[int, dict[str, str], bytes]:
+    """As an MCP client reads it: the status decides, the body is for people."""
+    status, own, _ = APIS["chat"].error(error, request_id=name)
+    return status, own, msgspec.json.encode({"error": error.message})
+
+
 def principal(headers: Mapping[str, str]) -> str:
-    """Whoever shows the same key to the models: a call's own session is then known to be theirs."""
-    return owner(headers) or ANONYMOUS
+    """Whom the gate found: a call's own session is then known to be theirs."""
+    return headers.get(PRINCIPAL.decode(), "") or ANONYMOUS
 
 
 def directory() -> Path:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from deployments.settings import Strict
+from deployments.settings import AccessSettings, Strict
 
 
 class ToolSettings(Strict):
@@ -20,6 +20,7 @@ class ToolSettings(Strict):
     `inherit`: a call gets no more than the session that made it has left, as that ingress knows it.
     `traces`: the base URL of an OTLP collector that is told every run ("": what the environment's
     OTEL_EXPORTER_OTLP_ENDPOINT says).
+    `access` is as for the models; keys are those that the application `models` knows.
     """
 
     tools: Annotated[tuple[dict[str, Any], ...], Field(min_length=1)]
@@ -37,6 +38,7 @@ class ToolSettings(Strict):
     inherit: bool = True
     traces: str = ""
     models: str = "treadle"
+    access: AccessSettings = AccessSettings()
     timeouts: Annotated[dict[str, float], Field(default_factory=dict)]
 
     @model_validator(mode="after")

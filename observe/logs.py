@@ -20,6 +20,7 @@ from observe.seen import (
     Names,
     RequestRefused,
     RouterState,
+    ToolRunEnded,
     TurnEnded,
     TurnFailed,
     TurnReceived,
@@ -43,7 +44,7 @@ def _fields(seen: msgspec.Struct) -> dict[str, Any]:
     return fields
 
 
-def _json(fields: dict[str, Any], **_: Any) -> str:
+def as_json(fields: dict[str, Any], **_: Any) -> str:
     return json.dumps(fields, default=str)  # ASCII: a lone surrogate in a message must not fail
 
 
@@ -56,7 +57,7 @@ class Logs:
             structlog.PrintLogger(stream),
             processors=[
                 structlog.processors.add_log_level,
-                structlog.processors.JSONRenderer(serializer=_json),
+                structlog.processors.JSONRenderer(serializer=as_json),
             ],
             wrapper_class=structlog.make_filtering_bound_logger(
                 logging.getLevelNamesMapping()[level.upper()]
@@ -97,6 +98,9 @@ class Logs:
 
     def redis_recovered(self, seconds: float, at: float) -> None:
         self._log.warning("redis_recovered", seconds=seconds, at=at)
+
+    def tool_run_ended(self, seen: ToolRunEnded) -> None:
+        self._log.info("tool_run_ended", **_fields(seen))
 
     def lane_opened(self, lane: str, at: float) -> None:
         self._log.info("lane_opened", lane=lane, at=at)

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from observe.exposition import snapshot, text
 from observe.seen import (
     CallEnded,
     FirstEvent,
@@ -18,12 +19,14 @@ from observe.seen import (
     Names,
     RequestRefused,
     RouterState,
+    ToolRunEnded,
     TurnEnded,
     TurnFailed,
     TurnReceived,
     TurnRouted,
     TurnStarted,
 )
+from turns.errors import ErrorKind
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 1800)
 _GAPS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -93,6 +96,16 @@ class Metrics:
             "tokenizer_memo", "Look-ups in the tokenizer's memo.", "model", "outcome"
         )
         self._events = counter("events", "Events brought by lanes.")
+        self._lead = histogram(
+            "dispatch_lead_seconds",
+            "How long before its turn was over a tool call could be dispatched.",
+            _SECONDS,
+            "model",
+        )
+        self._runs = counter("tool_runs_ended", "Runs of streaming tools, by ending.", "ending")
+        self._run_rows = counter("tool_run_rows", "Rows that runs of streaming tools read.")
+        self._run_seconds = histogram("tool_run_seconds", "Runs of streaming tools.", _SECONDS)
+        self._turned_away = counter("turned_away", "Requests refused at the gate.", "kind")
         self._calls = counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
         self._routed = counter("router_decisions", "Replicas chosen, by why.", "why")
         self._moved = counter("turns_moved", "Turns routed again after their first replica.")
@@ -102,13 +115,20 @@ class Metrics:
         self._trouble = counter("redis_trouble", "Store calls that failed.", "operation")
         self._away = counter("redis_away_seconds", "Time the session store was away.")
         self._lanes = gauge("lanes", "Lanes open.")
+        self._depth = gauge("lane_depth", "Turns in the air on lanes.", "figure")
         self._lanes_lost = counter("lanes_lost", "Lanes lost.")
         self._lane_turns = counter("lane_turns_lost", "Turns that were on a lost lane.")
         self._router = gauge("router_state", "The router's state, by figure.", "figure")
 
-    def render(self) -> bytes:
-        """All figures in Prometheus' text form."""
-        return generate_latest(self.registry)
+    def render(self, name: str = "", others: Mapping[str, bytes] | None = None) -> bytes:
+        """All figures in Prometheus' text form, beside the snapshots of other processes. `name` is
+        this process's; one that has none is alone.
+        """
+        return text({name: self.snapshot(), **(others or {})})
+
+    def snapshot(self) -> bytes:
+        """All figures, for a process that shows them beside its own."""
+        return snapshot(self.registry)
 
     def prefix_break(self, model: str, cause: str) -> None:
         """A turn's prompt does not begin with the tokens of the turn before it."""
@@ -170,7 +190,10 @@ class Metrics:
 
     def call_ended(self, seen: CallEnded) -> None:
         outcome = f"cut_{seen.cut}" if seen.cut else "ready"
-        self._calls.labels(self._model(seen.names), outcome).inc()
+        model = self._model(seen.names)
+        self._calls.labels(model, outcome).inc()
+        if seen.lead >= 0:
+            self._lead.labels(model).observe(seen.lead)
 
     def turn_ended(self, seen: TurnEnded) -> None:
         turn = self._turn(seen.names)
@@ -209,6 +232,21 @@ class Metrics:
     def router_state(self, seen: RouterState) -> None:
         for figure in seen.__struct_fields__[1:]:
             self._router.labels(figure).set(getattr(seen, figure))
+
+    def tool_run_ended(self, seen: ToolRunEnded) -> None:
+        ending = seen.ending if seen.ending.isidentifier() else "other"
+        self._runs.labels(ending).inc()
+        self._run_rows.inc(max(0, seen.rows))
+        self._run_seconds.observe(seen.seconds)
+
+    def turned_away(self, kind: ErrorKind) -> None:
+        """The gate refused a request."""
+        self._turned_away.labels(kind).inc()
+
+    def lane_depths(self, turns: Collection[int]) -> None:
+        """How many turns are in the air on each lane, now."""
+        self._depth.labels("all").set(sum(turns))
+        self._depth.labels("fullest").set(max(turns, default=0))
 
     def _model(self, names: Names) -> str:
         return self._served(names.model)

@@ -78,12 +78,15 @@ class FirstEvent(Struct, frozen=True):
 
 
 class CallEnded(Struct, frozen=True):
-    """A tool call of the turn is complete, or was cut."""
+    """A tool call of the turn is complete, or was cut. A complete one could be dispatched `lead`
+    seconds before the turn was over; -1 where that is not known.
+    """
 
     names: Names
     at: float
     tool: str
     cut: Cut | None = None
+    lead: float = -1.0
 
 
 class TurnEnded(Struct, frozen=True):
@@ -114,6 +117,17 @@ class TurnFailed(Struct, frozen=True):
     message: str
     seconds: float
     streamed: bool = False
+
+
+class ToolRunEnded(Struct, frozen=True):
+    """A streaming tool's run is over, `seconds` after it began, with so many rows. `ending` is one
+    of `toolruns.endings.Ending`.
+    """
+
+    at: float
+    ending: str
+    rows: int
+    seconds: float
 
 
 class LaneLost(Struct, frozen=True):

@@ -18,6 +18,7 @@ from observe.seen import (
     LaneLost,
     RequestRefused,
     RouterState,
+    ToolRunEnded,
     TurnEnded,
     TurnFailed,
     TurnReceived,
@@ -54,6 +55,8 @@ class Tap(Protocol):
         ...
 
     def redis_recovered(self, seconds: float, at: float) -> None: ...
+
+    def tool_run_ended(self, seen: ToolRunEnded) -> None: ...
 
     def lane_opened(self, lane: str, at: float) -> None: ...
 
@@ -96,6 +99,9 @@ class Quiet:
         pass
 
     def redis_recovered(self, seconds: float, at: float) -> None:
+        pass
+
+    def tool_run_ended(self, seen: ToolRunEnded) -> None:
         pass
 
     def lane_opened(self, lane: str, at: float) -> None:
@@ -161,6 +167,10 @@ class Taps:
     def redis_recovered(self, seconds: float, at: float) -> None:
         for tap in self._taps:
             self._tell(tap.redis_recovered, seconds, at)
+
+    def tool_run_ended(self, seen: ToolRunEnded) -> None:
+        for tap in self._taps:
+            self._tell(tap.tool_run_ended, seen)
 
     def lane_opened(self, lane: str, at: float) -> None:
         for tap in self._taps:

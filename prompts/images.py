@@ -23,11 +23,11 @@ def images(turn: Turn) -> Iterator[Image]:
 
 
 def salt(turn: Turn) -> str:
-    """The name of the turn's images in cache keys, "" without any."""
+    """What cache keys are kept apart by: whose the turn is, and its images; "" for neither."""
     found = blake2b(digest_size=16)
     seen = False
     for image in images(turn):
         seen = True
         for part in (image.media_type, image.data, image.url):
             found.update(len(part).to_bytes(8, "big") + part.encode("utf-8", "surrogatepass"))
-    return f"images-{found.hexdigest()}" if seen else ""
+    return f"{turn.salt}images-{found.hexdigest()}" if seen else turn.salt

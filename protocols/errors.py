@@ -32,8 +32,12 @@ TABLE: dict[ErrorKind, Spelling] = {
     "unknown_model": Spelling(404, "not_found_error", 404, INVALID, "model_not_found"),
     "not_found": Spelling(404, "not_found_error", 404, INVALID, "not_found"),
     "authentication": Spelling(401, "authentication_error", 401, INVALID, "invalid_api_key"),
+    "forbidden": Spelling(403, "permission_error", 403, INVALID, "insufficient_permissions"),
     "too_large": Spelling(413, "request_too_large", 413, INVALID, "request_too_large"),
     "overloaded": Spelling(529, "overloaded_error", 429, "rate_limit_error", "rate_limit_exceeded"),
+    "rate_limited": Spelling(
+        429, "rate_limit_error", 429, "rate_limit_error", "rate_limit_exceeded"
+    ),
     "unavailable": Spelling(503, "overloaded_error", 503, "server_error", "server_error"),
     "engine": Spelling(500, "api_error", 500, "server_error", "server_error"),
     "internal": Spelling(500, "api_error", 500, "server_error", "server_error"),

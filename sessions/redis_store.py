@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from sessions.records import Kind, RecordError, SessionRecord, SessionSeen
-from sessions.store import Write, checked
+from sessions.store import FOREVER, Write, checked
 from turns.errors import UnavailableError
 from turns.turn import Hints
 
@@ -54,6 +54,11 @@ def _key(kind: str, owner: str, name: str) -> str:
 
 def _ms(ttl: float) -> int:
     return max(1, round(checked(ttl) * 1000))
+
+
+def _life(ttl: float) -> int | None:
+    """None for what lives for ever: under memory pressure the embedded server spares it."""
+    return None if ttl == FOREVER else _ms(ttl)
 
 
 @asynccontextmanager
@@ -115,7 +120,7 @@ class RedisStore:
         async with _reached(self.url), self._redis.pipeline(transaction=False) as pipe:
             for w in writes:
                 value = w.kind.encode(w.record)
-                pipe.set(_key(w.kind.name, w.owner, w.name), value, px=_ms(w.ttl))
+                pipe.set(_key(w.kind.name, w.owner, w.name), value, px=_life(w.ttl))
             await pipe.execute()
 
     async def get(
@@ -145,11 +150,14 @@ class RedisStore:
     ) -> None:
         if not records:
             return
-        key, expires = _key(kind.name, owner, name), _ms(ttl)
+        key, expires = _key(kind.name, owner, name), _life(ttl)
         async with _reached(self.url), self._redis.pipeline(transaction=True) as pipe:
             pipe.rpush(key, *(kind.encode(record) for record in records))
             pipe.ltrim(key, -keep, -1)
-            pipe.pexpire(key, expires)
+            if expires is None:
+                pipe.persist(key)
+            else:
+                pipe.pexpire(key, expires)
             await pipe.execute()
 
     async def items(self, kind: Kind[T], owner: str, name: str) -> list[T]:

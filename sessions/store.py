@@ -14,6 +14,8 @@ from msgspec import Struct
 from sessions.records import Kind, SessionRecord, SessionSeen
 
 T = TypeVar("T")
+FOREVER = float("inf")
+"""The TTL, for `put` and `append`, of what must not be forgotten."""
 
 
 class Write(Struct, frozen=True):

@@ -6,8 +6,10 @@ TreadleError
 ├── UnknownModelError      404
 ├── NotFoundError          404: a stored thing that is not there
 ├── AuthenticationError    401
+├── ForbiddenError         403: the key does not allow it
 ├── TooLargeError          413
 ├── OverloadedError        429 / 529, with retry_after
+│   └── RateLimitedError   429: the key has used what it may, with retry_after
 ├── EngineError            500: the engine failed or died
 └── UnavailableError       503: no replica can serve now, with retry_after
 """
@@ -22,8 +24,10 @@ ErrorKind = Literal[
     "unknown_model",
     "not_found",
     "authentication",
+    "forbidden",
     "too_large",
     "overloaded",
+    "rate_limited",
     "engine",
     "unavailable",
     "internal",
@@ -70,6 +74,12 @@ class AuthenticationError(TreadleError):
     kind: ErrorKind = "authentication"
 
 
+class ForbiddenError(TreadleError):
+    """Who asks is known, and may not."""
+
+    kind: ErrorKind = "forbidden"
+
+
 class TooLargeError(TreadleError):
     kind: ErrorKind = "too_large"
 
@@ -82,6 +92,12 @@ class OverloadedError(TreadleError):
     def __init__(self, message: str, *, retry_after: int = 1) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class RateLimitedError(OverloadedError):
+    """A key has used what it may; other callers are served."""
+
+    kind: ErrorKind = "rate_limited"
 
 
 class UnavailableError(OverloadedError):

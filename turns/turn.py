@@ -128,3 +128,5 @@ class Turn(Struct, frozen=True):
     approved: tuple[str, ...] = ()
     echo: dict[str, Any] = field(default_factory=dict)
     """Request fields that only this API's own encoder reads back (metadata, include_usage …)."""
+    salt: str = ""
+    """Whose prefixes it may share: those of turns of the same salt. Never from the request."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 import urllib.request
@@ -125,5 +126,6 @@ class Control:
             head, _, value = line.rpartition(" ")
             bare, _, labels = head.partition("{")
             if bare == name:
-                found[labels.rstrip("}")] = float(value)
+                own = re.sub(r',?process="[^"]*"', "", labels.rstrip("}"))
+                found[own] = float(value)
         return found

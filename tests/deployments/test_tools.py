@@ -10,6 +10,9 @@ import pydantic
 import pytest
 import yaml
 
+from access import keys
+from access.keys import Key
+from deployments.settings import AccessSettings
 from deployments.tool_settings import ToolSettings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,20 +76,54 @@ def test_the_shipped_cluster_can_be_declared():
     assert gateway.declared(ToolSettings.model_validate(apps["tools"]["args"]))
 
 
-def test_everyone_without_a_key_is_one_caller_and_every_key_another():
+KEY = Key(id="0" * 12, digest=keys.digest("s" * 43), tenant="acme")
+
+
+async def through(gate, headers):
+    """Whom the gateway behind a gate takes a caller for; the status where it is not reached."""
     gateway = pytest.importorskip("deployments.tool_gateway", reason="the extra `tools` is missing")
-    nobody, alice, same, bob = map(
-        gateway.principal,
-        (
-            {},
-            {"authorization": "Bearer alice"},
-            {"x-api-key": "alice"},
-            {"authorization": "Bearer bob"},
-        ),
+    found = []
+
+    async def behind(scope, _receive, _send):
+        named = {name.decode(): value.decode() for name, value in scope["headers"]}
+        assert not named.keys() & {"authorization", "x-api-key"}
+        found.append(gateway.principal(named))
+
+    async def send(message):
+        if message["type"] == "http.response.start":
+            found.append(message["status"])
+
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    scope = {"type": "http", "path": "/mcp", "root_path": "/mcp", "method": "POST", "headers": raw}
+
+    async def look_up(key_id):
+        return KEY if key_id == KEY.id else None
+
+    await gateway.guarded(behind, gate, look_up)(scope, None, send)
+    return found[0]
+
+
+async def test_everyone_without_a_key_is_one_caller_and_every_key_another():
+    callers = (
+        {},
+        {"x-treadle-principal": "somebody-else"},
+        {"authorization": "Bearer alice"},
+        {"x-api-key": "alice"},
+        {"authorization": "Bearer bob"},
     )
-    assert nobody == gateway.ANONYMOUS
+    nobody, liar, alice, same, bob = [await through(AccessSettings(), one) for one in callers]
+    assert nobody == liar
     assert alice == same
     assert len({nobody, alice, bob}) == 3
+
+
+async def test_where_keys_are_asked_for_a_tenant_is_the_caller(monkeypatch):
+    monkeypatch.setenv("TREADLE_ADMIN_KEY", "x" * 20)
+    access = AccessSettings(keys="required")
+    shown = keys.spell(KEY.id, "s" * 43)
+    assert await through(access, {"authorization": f"Bearer {shown}"}) == keys.owner_of("acme")
+    assert await through(access, {"x-treadle-principal": keys.owner_of("acme")}) == 401
+    assert await through(access, {"x-api-key": shown[:-1] + "t"}) == 401
 
 
 WITHOUT = """

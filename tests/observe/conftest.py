@@ -9,6 +9,7 @@ from observe.seen import (
     Names,
     RequestRefused,
     RouterState,
+    ToolRunEnded,
     TurnEnded,
     TurnFailed,
     TurnReceived,
@@ -31,13 +32,14 @@ def tell_all(tap: Tap) -> None:
     tap.turn_started(TurnStarted(NAMES, 1.3, 100, 64))
     tap.first_event(FirstEvent(NAMES, 1.4, 0.4))
     tap.events(7)
-    tap.call_ended(CallEnded(NAMES, 1.5, "add"))
+    tap.call_ended(CallEnded(NAMES, 1.5, "add", lead=0.5))
     tap.call_ended(CallEnded(NAMES, 1.6, "add", "length"))
     tap.turn_ended(TurnEnded(NAMES, 2.0, "length", Usage(100, 64, 20, 5), 1.0, 0.03, 0.2))
     tap.turn_received(TurnReceived(LOST, 2.0, stream=False))
     tap.turn_failed(TurnFailed(LOST, 2.5, "engine", "replica r0 died", 0.5, streamed=True))
     tap.redis_trouble("get", "no answer in 0.25 s", 3.0, away=True)
     tap.redis_recovered(1.5, 4.5)
+    tap.tool_run_ended(ToolRunEnded(4.8, "predicate_satisfied", 32, 0.5))
     tap.lane_opened("ingress-1/parser-1", 5.0)
     tap.lane_lost(LaneLost("ingress-1/parser-1", 6.0, "actor died", 3))
     tap.router_state(RouterState(7.0, 2, 1, 0, 1000, 10, 50, 45, 1))

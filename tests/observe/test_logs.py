@@ -40,7 +40,7 @@ def test_a_line_has_the_ids_and_what_happened() -> None:
 
 def test_each_thing_told_is_one_line() -> None:
     told = lines()
-    assert len(told) == 16  # all but the count of events
+    assert len(told) == 17  # all but the count of events
     assert all({"event", "level", "at"} <= set(line) for line in told)
 
 
@@ -52,6 +52,7 @@ def test_info_has_what_an_operator_wants() -> None:
         ("turn_failed", "error"),
         ("redis_trouble", "warning"),
         ("redis_recovered", "warning"),
+        ("tool_run_ended", "info"),
         ("lane_opened", "info"),
         ("lane_lost", "warning"),
     ]

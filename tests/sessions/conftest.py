@@ -32,7 +32,10 @@ class RedisRig:
 
     def advance(self, seconds: float) -> None:
         for key in self.server.scan_iter():
-            left = int(self.server.pttl(key)) - round(seconds * 1000)
+            life = int(self.server.pttl(key))
+            left = life - round(seconds * 1000)
+            if life == -1:  # it lives for ever
+                continue
             if left > 0:
                 self.server.pexpire(key, left)
             else:

@@ -19,7 +19,7 @@ from sessions.records import (
     StoredReply,
     StoredResponse,
 )
-from sessions.store import write
+from sessions.store import FOREVER, write
 from tests.sessions.conftest import Rig
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.events import Usage
@@ -196,3 +196,13 @@ async def test_what_cannot_be_read_is_said(rig: Rig) -> None:
 
 async def test_ping_answers(rig: Rig) -> None:
     await rig.store.ping()
+
+
+async def test_what_must_not_be_forgotten_lives_for_ever(rig: Rig) -> None:
+    await rig.store.put(write(LEDGER, "o", "kept", b"1", ttl=FOREVER))
+    await rig.store.put(write(LEDGER, "o", "lost", b"2", ttl=1))
+    await rig.store.append(TURNS, "o", "list", ["a"], ttl=30, keep=9)
+    await rig.store.append(TURNS, "o", "list", ["b"], ttl=FOREVER, keep=9)
+    rig.advance(10**6)
+    assert await rig.store.get(LEDGER, "o", "kept", "lost") == [b"1", None]
+    assert await rig.store.items(TURNS, "o", "list") == ["a", "b"]
