@@ -61,6 +61,10 @@ tpch *arguments:
 bench name *arguments:
     python benchmarks/bench_{{name}}.py {{arguments}}
 
+# all benchmarks, quick, into docs/benchmarks.md
+benchmarks *arguments:
+    python scripts/benchmarks.py {{arguments}}
+
 # a config of clusters/ or a path, until Ctrl-C
 serve config="":
     ./run {{config}}

@@ -67,11 +67,9 @@ class Host:
         tmp = own(Path("/tmp"), self.home / "tmp", folder)  # noqa: S108 Ray's sockets and logs
         start = " && ".join([*home, *tmp, sshd])
         inside = ["unshare", "--pid", "--mount", "--fork", "--mount-proc", "--kill-child=SIGKILL"]
-        self.process = subprocess.Popen(
-            [IP, "netns", "exec", name, *inside, "sh", "-c", start],
-            stdout=subprocess.DEVNULL,
-            stderr=(self.home / "log").open("wb"),
-        )
+        with (self.home / "log").open("wb") as log:
+            command = [IP, "netns", "exec", name, *inside, "sh", "-c", start]
+            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log)
 
     def wait_up(self, within: float = 30.0) -> None:
         until = time.monotonic() + within

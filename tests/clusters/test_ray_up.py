@@ -25,7 +25,7 @@ from tests.clusters.hosts import ROOT, Host, hosts, missing
 
 pytestmark = [
     pytest.mark.ray,
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(600),
     pytest.mark.skipif(bool(missing()), reason=missing()),
 ]
 SSH = ["-q", "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null"]
@@ -39,6 +39,7 @@ class Cluster:
     def __init__(self, machines: list[Host], folder: Path) -> None:
         self.hosts = machines
         self.folder = folder
+        self.told = ""
 
     def up(self) -> None:
         config = yaml.safe_load((ROOT / "clusters/ray-up/on-premise.yaml").read_text())
@@ -69,7 +70,8 @@ class Cluster:
 
     def nodes(self) -> int:
         """Nodes that have joined, as `ray status` counts them, by type or each by its name."""
-        listed, _, _ = self.head("ray status").partition("Pending:")
+        self.told = self.head("ray status")
+        listed, _, _ = self.told.partition("Pending:")
         return sum(int(n) for n in re.findall(r"^ (\d+) (?:local|node)\S*", listed, re.MULTILINE))
 
     def deploy(self, engines: int) -> None:
@@ -92,10 +94,11 @@ class Cluster:
         return int(states.get("RUNNING", 0)) if [*states] == ["RUNNING"] else 0
 
 
-def until(what: str, true: Callable[[], bool], within: float = WITHIN) -> None:
-    end = time.monotonic() + within
+def until(what: str | Callable[[], str], true: Callable[[], bool]) -> None:
+    end = time.monotonic() + WITHIN
     while not true():
-        assert time.monotonic() < end, f"not within {within:.0f} s: {what}"
+        missing = what if isinstance(what, str) else what()
+        assert time.monotonic() < end, f"not within {WITHIN:.0f} s: {missing}"
         time.sleep(0.5)
 
 
@@ -133,7 +136,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with hosts(3, folder) as machines:
         cluster = Cluster(machines, folder)
         cluster.up()
-        until("three nodes", lambda: cluster.nodes() == len(machines))
+        until(lambda: f"three nodes: {cluster.told}", lambda: cluster.nodes() == len(machines))
         cluster.deploy(engines=3)
         until("three engines", lambda: cluster.engines() == 3)
         yield cluster
