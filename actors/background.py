@@ -14,8 +14,8 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from actors.conductor import Flight
 from actors.event_log import EventLog
+from actors.flights import Flight
 from actors.intake import Intake, Read
 from actors.response_store import RUNNING, ResponseStore
 from protocols import ids

@@ -12,8 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from actors.conductor import Flight
 from actors.exchange import FIRST, SSE_HEADERS, Exchange, failure, refuse, respond, start
+from actors.flights import Flight
 from actors.intake import Intake, Read
 from actors.stream import Send, Writer
 from protocols.chat.choice import many

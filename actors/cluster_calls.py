@@ -47,6 +47,7 @@ class RouterCalls:
         # A method taken from a handle is a handle of its own: once, not per call.
         self._choose, self._admitted, self._gone = handle.choose, handle.admitted, handle.gone
         self._settle_all, self._left, self._came = handle.settle, handle.left, handle.came
+        self._orders = handle.orders
         self._settled: list[Settlement] = []
         self._flush: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -90,6 +91,18 @@ class RouterCalls:
         """Tell the router which replicas Serve knows now."""
         self._spawn(apart(self._came, model, list(replicas)))
 
+    async def obey_forever(self, park: Callable[[str], object]) -> None:
+        """Have each turn parked that the router wants parked."""
+        while True:
+            try:
+                turns = await apart(self._orders, self._ingress)
+            except Exception as error:  # noqa: BLE001 - the router may be restarting
+                log.warning("the router gave no orders: %s", type(error).__name__)
+                await asyncio.sleep(PRESENT_EVERY)
+                continue
+            for turn in turns:
+                park(turn)
+
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""
         self._spawn(apart(self._left, model, list(replicas)))
@@ -117,11 +130,14 @@ class LeaseCalls:
     """Leases on the replicas of one engine deployment, for one ingress."""
 
     def __init__(self, handle: Any, ingress: str) -> None:
-        self._lease = handle.lease
+        self._lease, self._held = handle.lease, handle.held
         self._ingress = ingress
 
     def __call__(self, job: bytes, replica: str) -> Any:
         return apart(self._lease, job, self._ingress, replica=replica)
+
+    def held(self, legs: list[str], replica: str) -> Any:
+        return apart(self._held, legs, replica=replica)
 
 
 class RouterReports:

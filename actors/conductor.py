@@ -1,19 +1,25 @@
 """The conductor: owns every turn of one ingress from its beginning to its one ending.
 
 Laws: a turn that was begun gets exactly one terminal event, whatever dies; its reservation is
-released exactly once; nothing it holds outlives it. The events of a whole engine step are handed
-on in one pass, without waking a task per turn.
+released exactly once; nothing it holds outlives it. A turn outlives what runs it: it goes on
+elsewhere (`actors.legs`) behind the tokens whose events were handed on, so that no token is lost
+and none comes twice. The events of a whole engine step are handed on in one pass, without waking a
+task per turn.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
-from collections.abc import Coroutine, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from actors import legs
+from actors.flights import NO_CALL, Flight, LeaseCall, Sink, Unwatched, Watch, Why
 from actors.messages import LeaseEnd, decode_lease_end
 from turns.errors import (
     EngineError,
@@ -23,14 +29,20 @@ from turns.errors import (
     UnavailableError,
 )
 from turns.events import Event, TurnEnded, TurnFailed, TurnStarted
-from turns.frames import EventBatch, Job
+from turns.frames import EventBatch, Job, ParseSpec
+from turns.turn import Sampling
 
-LAST_EVENTS_WAIT = 10.0
+log = logging.getLogger(__name__)
+
+LAST_EVENTS_WAIT = 5.0
 """Seconds between the end of a lease and the arrival of its last events, at most."""
 
 END_GRACE = 0.2
 """Seconds an engine has to end its lease after the parser ended the turn. It needs none when it
 ended the turn itself; a stop string is found above it, and it would run on."""
+
+PAUSE_FIRST, PAUSE_LONGEST = 0.05, 1.0
+"""Seconds between two looks for another place."""
 
 NEVER_BEGUN = ("overloaded", "unavailable")
 """Ends of a lease that say that the turn was refused, so that another replica may be asked."""
@@ -38,70 +50,42 @@ NEVER_BEGUN = ("overloaded", "unavailable")
 encode_job = msgspec.msgpack.Encoder().encode
 
 
-class Sink(Protocol):
-    """Takes the events of one turn, a step at a time. Must not block and must not raise."""
+class Perseverance(msgspec.Struct, frozen=True):
+    """How far a turn is carried. Times in seconds.
 
-    def take(self, events: list[Event]) -> None: ...
+    `moves`: how many losses it survives. `patience`: how long it may wait for another place,
+    `alone` how long while there is no replica at all, and `parked` how long where it made room for
+    another. `quiet`: after how long without a word its replica is asked whether it still runs it.
+    """
 
-
-class Watch(Protocol):
-    """Hears of a turn's two turning points."""
-
-    def began(self, cached: int) -> None:
-        """Its first events are here; `cached` prompt tokens came from the cache."""
-        ...
-
-    def generated(self, ids: Sequence[int]) -> None:
-        """All tokens that it generated; it has come to its end and lands now."""
-        ...
-
-    def landed(self) -> None:
-        """It is over, however it ended. Called exactly once."""
-        ...
-
-
-class Unwatched:
-    """Watches nothing: the turns that a carried turn is made of have watches of their own."""
-
-    def began(self, cached: int) -> None: ...
-    def generated(self, ids: Sequence[int]) -> None: ...
-    def landed(self) -> None: ...
-
-
-class LeaseCall(Protocol):
-    """Opens a turn on a replica; awaiting gives its LeaseEnd, cancelling aborts the turn."""
-
-    def __call__(self, job: bytes, replica: str) -> asyncio.Future[bytes]: ...
-
-
-class Flight:
-    """One turn in the air."""
-
-    __slots__ = ("landed", "lane", "replicas", "retry_after", "sink", "task", "turn", "watch")
-
-    def __init__(self, turn: str, replicas: Sequence[str], sink: Sink, watch: Watch) -> None:
-        self.turn = turn
-        self.replicas = replicas
-        self.sink = sink
-        self.watch = watch
-        self.landed = asyncio.Event()
-        self.lane = ""
-        self.retry_after = 1
-        self.task: asyncio.Task[None] | None = None
+    moves: int = 3
+    patience: float = 60.0
+    alone: float = 4.0
+    parked: float = 600.0
+    quiet: float = 5.0
 
 
 class Conductor:
-    """Begins turns, hands their events on, and ends them."""
+    """Begins turns, hands their events on, and ends them.
 
-    def __init__(self) -> None:
-        self._flights: dict[str, Flight] = {}
+    `left` is told of each leg that was given up: what parses it here forgets it.
+    """
+
+    def __init__(self, how: Perseverance | None = None) -> None:
+        self.how = how or Perseverance()
+        self.left: Callable[[str], None] = lambda _leg: None
+        self._turns: dict[str, Flight] = {}
+        self._legs: dict[str, Flight] = {}
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._turns)
+
+    def flights(self) -> list[Flight]:
+        return list(self._turns.values())
 
     def by_lane(self) -> Counter[str]:
         """How many turns are in the air on each lane; "" are those that have not begun."""
-        return Counter(flight.lane for flight in self._flights.values())
+        return Counter(flight.lane for flight in self._turns.values())
 
     def begin(
         self, job: Job, call: LeaseCall, replicas: Sequence[str], sink: Sink, watch: Watch
@@ -116,70 +100,136 @@ class Conductor:
         except OverflowError:
             msg = "a number in the request does not fit into 64 bits; send it as a string"
             raise InvalidRequestError(msg) from None
-        flight = Flight(job.turn, replicas, sink, watch)
-        self._flights[job.turn] = flight
-        flight.task = asyncio.ensure_future(self._hold(flight, call, data))
+        flight = Flight(job, call, sink, watch)
+        self._turns[job.turn] = flight
+        self._name(flight, job.turn)
+        flight.task = asyncio.ensure_future(self._carry(flight, data, replicas))
         return flight
 
     def carry(self, turn: str, sink: Sink, work: Coroutine[Any, Any, None]) -> Flight:
         """Hold a turn that is made of other turns: `work` brings it to its end, and ends with it
         when its client leaves.
         """
-        flight = Flight(turn, (), sink, Unwatched())
-        self._flights[turn] = flight
+        flight = Flight(Job(turn, [], Sampling(), ParseSpec("", "")), NO_CALL, sink, Unwatched())
+        self._turns[turn] = flight
         flight.task = asyncio.ensure_future(work)
         flight.task.add_done_callback(lambda _: self._land(flight))
         return flight
 
     def deliver(self, batches: Iterable[EventBatch], lane: str) -> None:
         """The events of one step of one lane. Turns that are not ours any more are ignored."""
+        now = asyncio.get_running_loop().time()
         for batch in batches:
-            flight = self._flights.get(batch.turn)
+            flight = self._legs.get(batch.turn)
             if flight is None:
                 continue
+            flight.heard = now
+            flight.ids += batch.ids
+            events = batch.events
             if not flight.lane:
-                flight.lane = lane
-                first = batch.events[0]
-                if isinstance(first, TurnStarted):
-                    flight.watch.began(first.cached_tokens)
-            flight.sink.take(batch.events)
-            last = batch.events[-1]
-            if isinstance(last, TurnEnded | TurnFailed):
-                flight.watch.generated(batch.output)
-                self._land(flight, grace=END_GRACE)
+                events = self._began(flight, events, lane)
+            if events and isinstance(events[-1], TurnEnded | TurnFailed):
+                self._ended(flight, events, exact=batch.exact)
+            elif events:
+                flight.sink.take(events)
 
     def lane_lost(self, lane: str) -> int:
-        """Fail exactly the turns whose events came on this lane; says how many they were."""
-        lost = [f for f in self._flights.values() if f.lane == lane]
+        """Exactly the turns whose events came on this lane go on elsewhere; says how many."""
+        lost = [f for f in self._legs.values() if f.lane == lane]
         for flight in lost:
-            self._fail(flight, EngineError("the parser of this turn died; send the turn again"))
+            self.end_leg(flight, "lost")
         return len(lost)
+
+    def park(self, turn: str) -> bool:
+        """Have a turn give up its place to another and go on when there is one again.
+
+        One whose output is bound stays: not every engine can go on in the middle of a grammar.
+        """
+        flight = self._turns.get(turn)
+        if flight is None or not flight.leg or not flight.replica or bound(flight):
+            return False
+        self.end_leg(flight, "parked")
+        return True
+
+    def hold(self, flight: Flight) -> None:
+        """Its client does not keep up: nothing more is generated until `resume`."""
+        if bound(flight):
+            return
+        flight.clear.clear()
+        if flight.leg:
+            self.end_leg(flight, "slow")
+
+    def resume(self, flight: Flight) -> None:
+        flight.clear.set()
 
     def cancel(self, flight: Flight) -> None:
         """The client is gone: abort the engine's work now. No event follows."""
         self._land(flight)
 
-    async def _hold(self, flight: Flight, call: LeaseCall, job: bytes) -> None:
+    def end_leg(self, flight: Flight, why: Why) -> None:
+        """End the leg; the turn goes on. What still comes from the old place is a stranger's."""
+        self._unname(flight)
+        flight.left = why
+        if flight.task is not None:
+            flight.task.cancel()
+
+    async def _carry(self, flight: Flight, data: bytes, replicas: Sequence[str]) -> None:
+        """Fly one leg after the other until the turn is over."""
         try:
-            end = await self._lease(flight, call, job)
-            if end.kind is not None:
-                flight.retry_after = end.retry_after
-                self._fail(flight, lease_error(end))
-                return
-            async with asyncio.timeout(LAST_EVENTS_WAIT):
-                await flight.landed.wait()
-        except TimeoutError:
-            self._fail(flight, EngineError("the end of this turn was lost; send it again"))
+            while not await self._fly(flight, data, replicas):
+                replicas = await self._place(flight)
+                flight.legs += 1
+                job = legs.leg(flight.job, flight.legs, flight.ids)
+                self._name(flight, job.turn)
+                data = encode_job(job)
         except TreadleError as error:
             self._fail(flight, error)
-        except Exception as error:  # noqa: BLE001 - whatever killed the call, the turn has died
+        except Exception as error:
+            log.exception("turn %s: a defect in its conductor", flight.turn)
             self._fail(flight, replica_died(error))
 
-    async def _lease(self, flight: Flight, call: LeaseCall, job: bytes) -> LeaseEnd:
+    async def _fly(self, flight: Flight, data: bytes, replicas: Sequence[str]) -> bool:
+        """One leg. True when the turn is over; False when it has to go on elsewhere."""
+        try:
+            end = await self._lease(flight, data, replicas)
+            if end.kind is None:
+                async with asyncio.timeout(LAST_EVENTS_WAIT):
+                    await flight.landed.wait()
+                return True
+        except asyncio.CancelledError:
+            if flight.left is None or flight.landed.is_set():
+                raise
+            task = asyncio.current_task()
+            if task is not None:
+                task.uncancel()
+            end = LeaseEnd("engine", "its parser was lost", lost=flight.left in ("lost", "silent"))
+        except TimeoutError:
+            end = LeaseEnd("engine", "the end of this turn was lost", lost=True)
+        except Exception as error:  # noqa: BLE001 - whatever killed the call, this leg has died
+            end = LeaseEnd("engine", replica_died(error).message, lost=True)
+        return self._leg_over(flight, end)
+
+    def _leg_over(self, flight: Flight, end: LeaseEnd) -> bool:
+        """False when the turn may go on; it has failed otherwise."""
+        if flight.landed.is_set():
+            return True
+        self._unname(flight)
+        flight.retry_after = end.retry_after
+        if end.lost:
+            flight.losses += 1
+            flight.left = flight.left or "lost"
+            if flight.losses > self.how.moves:
+                self._fail(flight, EngineError(f"{end.message}; this turn was moved in vain"))
+        elif flight.left is None and (flight.legs == 0 or end.kind not in NEVER_BEGUN):
+            self._fail(flight, lease_error(end))
+        return flight.landed.is_set()
+
+    async def _lease(self, flight: Flight, data: bytes, replicas: Sequence[str]) -> LeaseEnd:
         """The end of the lease of the replica that began the turn, or the last one's refusal."""
         end = LeaseEnd("unavailable", "no replica took this turn; send it again")
-        for replica in flight.replicas:
-            lease = call(job, replica)
+        for replica in replicas:
+            flight.replica = replica
+            lease = flight.call(data, replica)
             try:
                 end = decode_lease_end(await lease)
             except asyncio.CancelledError:
@@ -189,14 +239,70 @@ class Conductor:
                 return end
         return end
 
+    async def _place(self, flight: Flight) -> Sequence[str]:
+        """Another place, waited for within bounds: they hold until there are events again."""
+        clock, how = asyncio.get_running_loop().time, self.how
+        await flight.clear.wait()
+        if not flight.since:
+            flight.patience = how.parked if flight.left == "parked" else how.patience
+            flight.since = clock()
+        lost = flight.replica if flight.left in ("lost", "silent") else ""
+        refusal = OverloadedError("this turn lost its place and found no other; try again")
+        pause = 0.0 if flight.left else PAUSE_FIRST  # where all have just refused
+        limit = flight.patience
+        while True:
+            await asyncio.sleep(pause)
+            if clock() - flight.since > limit:
+                raise refusal
+            try:
+                return await flight.watch.again(flight.ids, lost)
+            except OverloadedError as error:
+                refusal = error
+                alone = isinstance(error, UnavailableError)
+                limit = min(how.alone, flight.patience) if alone else flight.patience
+            pause = min(max(2 * pause, PAUSE_FIRST), PAUSE_LONGEST)
+
+    def _began(self, flight: Flight, events: list[Event], lane: str) -> list[Event]:
+        """The first events of a leg; that the turn started is told once."""
+        flight.lane, flight.since = lane, 0.0
+        first = events[0]
+        if not isinstance(first, TurnStarted):
+            return events
+        flight.watch.began(first.cached_tokens)
+        if flight.started is not None:
+            return events[1:]
+        flight.started = first
+        return events
+
+    def _ended(self, flight: Flight, events: list[Event], *, exact: bool) -> None:
+        last, started = events[-1], flight.started
+        if flight.legs and started is not None and isinstance(last, TurnEnded):
+            usage = replace(last.usage, cached=started.cached_tokens)
+            events = [*events[:-1], replace(last, usage=usage)]
+        flight.sink.take(events)
+        flight.watch.generated(flight.ids if exact else ())
+        self._land(flight, grace=END_GRACE)
+
+    def _name(self, flight: Flight, leg: str) -> None:
+        flight.leg, flight.left = leg, None
+        flight.heard = asyncio.get_running_loop().time()
+        self._legs[leg] = flight
+
+    def _unname(self, flight: Flight) -> None:
+        if flight.leg:
+            del self._legs[flight.leg]
+            self.left(flight.leg)
+        flight.leg = flight.lane = ""
+
     def _fail(self, flight: Flight, error: TreadleError) -> None:
-        if flight.turn in self._flights:
+        if flight.turn in self._turns:
             flight.sink.take([TurnFailed(error.kind, error.message)])
             self._land(flight)
 
     def _land(self, flight: Flight, *, grace: float = 0.0) -> None:
-        if self._flights.pop(flight.turn, None) is None:
+        if self._turns.pop(flight.turn, None) is None:
             return
+        self._unname(flight)
         flight.landed.set()
         task = flight.task
         if task is not None and task is not asyncio.current_task():
@@ -205,6 +311,11 @@ class Conductor:
             else:
                 task.cancel()
         flight.watch.landed()
+
+
+def bound(flight: Flight) -> bool:
+    """Whether the turn is in the middle of what a grammar binds."""
+    return flight.job.constraint is not None and bool(flight.ids)
 
 
 def lease_error(end: LeaseEnd) -> TreadleError:

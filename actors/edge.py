@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
 
 from actors.background import Background
 from actors.choices import Choices
-from actors.conductor import Flight
 from actors.cross_origin import CrossOrigin
 from actors.exchange import (
     REQUEST_ID,
@@ -28,6 +28,7 @@ from actors.exchange import (
     respond,
     start,
 )
+from actors.flights import Flight
 from actors.intake import Intake, Read
 from actors.page_requests import MINTED
 from actors.pages import INTERNAL
@@ -164,6 +165,7 @@ class Edge:
         watch.add_done_callback(gone)
         try:
             if isinstance(exchange, StreamExchange):
+                exchange.brake = partial(self._ingress.brake, flight)
                 with self._ingress.kept_alive(exchange):
                     patience = self._ingress.keepalive_s
                     await exchange.run(send, read.api, flight, said, patience=patience)

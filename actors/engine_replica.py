@@ -15,16 +15,17 @@ from typing import Any, Protocol
 
 import msgspec
 
+from actors import legs
 from actors.engines.engine import Engine, EngineInfo, EngineStats
 from actors.kv_telling import KvReporter, KvTelling
 from actors.lane_pools import LanePool
 from actors.lanes import FrameLane
 from actors.messages import LeaseEnd, Opening, ReplicaCard, encode
-from turns.errors import OverloadedError, TreadleError
+from turns.errors import EngineError, OverloadedError, TreadleError
 from turns.frames import Frame, Job
 
 log = logging.getLogger(__name__)
-LOST = "what parsed this turn died in the middle of it; send the turn again"
+LOST = "what parsed this turn died in the middle of it"
 
 decode_job = msgspec.msgpack.Decoder(Job).decode
 
@@ -38,13 +39,17 @@ class Reporter(KvReporter, Protocol):
 
 
 class Lease:
-    """One turn on this replica: who waits for its end, and the lane its frames leave on."""
+    """One turn on this replica: who waits for its end, and the lane its frames leave on.
 
-    __slots__ = ("done", "lane")
+    `failed` is the frame by which its engine ended it in failure; it has not been sent yet.
+    """
+
+    __slots__ = ("done", "failed", "lane")
 
     def __init__(self, done: asyncio.Future[LeaseEnd], lane: FrameLane) -> None:
         self.done = done
         self.lane = lane
+        self.failed: Frame | None = None
 
 
 class EngineReplica:
@@ -70,6 +75,7 @@ class EngineReplica:
         self._telling = KvTelling(reporter, model, replica)
         self._tasks: set[asyncio.Task[None]] = set()
         self._info: EngineInfo | None = None
+        self._sick = ""  # why no turn can run here now
 
     async def start(self) -> None:
         """Load the engine and bring up the parsers; both are needed before the first turn."""
@@ -109,6 +115,7 @@ class EngineReplica:
 
     async def stop(self) -> None:
         """End the engine, and then whatever is still being told of it."""
+        self._lose("this replica was stopped")
         self._lanes.stop()
         await self._engine.stop()
         await self._telling.stop()
@@ -123,19 +130,25 @@ class EngineReplica:
         """
         job = decode_job(data)
         lane = self._lanes.pick(ingress)
-        if lane is None:
-            return encode(LeaseEnd("unavailable", "this replica's parser is restarting; try again"))
+        if lane is None or self._sick:
+            why = self._sick or "this replica's parser is restarting"
+            return encode(LeaseEnd("unavailable", f"{why}; try again"))
         lease = Lease(asyncio.get_running_loop().create_future(), lane)
         self._leases[job.turn] = lease
         running = False
         try:
-            self._engine.begin(job)
-            running = True
+            finish = legs.over(job)
+            if finish is None:
+                self._engine.begin(job)
+                running = True
             # No frame can overtake it: an engine makes none inside `begin`.
-            lane.open(Opening(job.turn, ingress, job.spec, len(job.prompt)))
+            read = len(job.prompt) - job.resumed
+            lane.open(Opening(job.turn, ingress, job.spec, read, legs.said(job)))
+            if finish is not None:
+                self._on_frames([Frame(job.turn, [], finish=finish)])
             end = await lease.done
             running = False
-            return encode(end)
+            return encode(await self._failed(job.turn, lease, lease.failed, end))
         except TreadleError as error:
             retry = error.retry_after if isinstance(error, OverloadedError) else 1
             return encode(LeaseEnd(error.kind, error.message, retry))
@@ -143,39 +156,72 @@ class EngineReplica:
             del self._leases[job.turn]
             if running:  # the caller is gone; asking `done` would not tell, it is cancelled too
                 self._engine.abort(job.turn)
-                lane.send([Frame(job.turn, [], finish="abort")])  # so that its parser forgets it
+                lane.leave(job.turn)
+
+    def held(self, legs: list[str]) -> list[str]:
+        """Which of these legs run here."""
+        return [leg for leg in legs if leg in self._leases]
+
+    async def _failed(
+        self, turn: str, lease: Lease, frame: Frame | None, end: LeaseEnd
+    ) -> LeaseEnd:
+        """A turn that its engine ended in failure has failed, unless the engine itself is dead."""
+        if frame is None:
+            return end
+        if await self._well():
+            lease.lane.send([frame])
+            return end
+        lease.lane.leave(turn)
+        return LeaseEnd("engine", frame.error, lost=True)
+
+    async def _well(self) -> bool:
+        try:
+            await self._engine.check()
+        except EngineError as error:
+            self._sick = error.message
+        else:
+            self._sick = ""
+        return not self._sick
+
+    def _lose(self, why: str, lane: FrameLane | None = None) -> None:
+        """Give all turns up, or those of one lane; they may go on elsewhere."""
+        for turn, lease in list(self._leases.items()):
+            if not lease.done.done() and lane in (None, lease.lane):
+                lease.done.set_result(LeaseEnd("engine", why, lost=True))
+                self._engine.abort(turn)
+                lease.lane.leave(turn)
 
     def _on_frames(self, frames: list[Frame]) -> None:
         by_lane: dict[FrameLane, list[Frame]] = {}
         for frame in frames:
             lease = self._leases.get(frame.turn)
-            if lease is None:  # cancelled: nobody reads it, and its parser was told
+            if lease is None or lease.done.done():  # nobody reads it, and its parser was told
+                continue
+            if frame.finish == "error":
+                lease.failed = frame
+                lease.done.set_result(LeaseEnd("engine", frame.error))
                 continue
             by_lane.setdefault(lease.lane, []).append(frame)
             if frame.finish is not None:
-                self._finish(lease, frame)
+                lease.done.set_result(LeaseEnd())
         for lane, share in by_lane.items():
             lane.send(share)
 
-    def _finish(self, lease: Lease, frame: Frame) -> None:
-        if not lease.done.done():
-            failed = frame.finish == "error"
-            lease.done.set_result(LeaseEnd("engine", frame.error) if failed else LeaseEnd())
-
     def _on_lost(self, lane: FrameLane, error: BaseException) -> None:
         log.warning("replica %s lost a lane: %s", self._replica, error)
-        for turn, lease in list(self._leases.items()):
-            if lease.lane is lane and not lease.done.done():
-                self._engine.abort(turn)
-                lease.done.set_result(LeaseEnd("engine", LOST))
+        self._lose(LOST, lane)
 
     async def _report_forever(self) -> None:
+        """Tell the router of this replica, as long as it can run a turn."""
         while True:
-            with contextlib.suppress(Exception):  # the router is away: the next report will do
-                told = self._telling.acknowledged
-                knows = await self._reporter.report(self.card, self._engine.stats(), told)
-                if self._telling.owes or not knows:
-                    self._telling.owe()
+            if await self._well():
+                with contextlib.suppress(Exception):  # the router is away: the next report will do
+                    told = self._telling.acknowledged
+                    knows = await self._reporter.report(self.card, self._engine.stats(), told)
+                    if self._telling.owes or not knows:
+                        self._telling.owe()
+            else:
+                self._lose(self._sick)
             await asyncio.sleep(self._report_every)
 
     def _spawn(self, work: Any) -> None:

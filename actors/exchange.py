@@ -13,9 +13,10 @@ import typing
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from actors.conductor import Flight
+from actors.flights import Flight
 from actors.pace import Pace
-from actors.stream import Send, Writer
+from actors.reception import ClientGoneError
+from actors.stream import Brake, Send, Writer
 from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
 from turns.events import Event, TurnFailed, TurnStarted
@@ -24,6 +25,9 @@ from turns.reply import Fold, Reply
 Landing = Callable[[Reply], Awaitable[None]]
 
 FIRST = asyncio.FIRST_COMPLETED
+BEHIND_FOR = 60.0
+"""Seconds after which a client that reads less than it is sent is given up."""
+
 REQUEST_ID = "request-id"
 """The header by which a client can name its request to us; every response has it."""
 
@@ -163,6 +167,8 @@ class StreamExchange(Exchange):
         self._early: list[Event] = []
         self._writer: Writer | None = None
         self._last = b""
+        self._behind = 0.0  # since when its client has been behind
+        self.brake: Brake = lambda _: None
         self.last_write = 0.0
 
     def take(self, events: list[Event]) -> None:
@@ -185,7 +191,17 @@ class StreamExchange(Exchange):
             self.end()
 
     def keep_alive(self, now: float, every: float) -> None:
-        """Write a real protocol event when nothing was written for `every` seconds."""
+        """Write a real protocol event when nothing was written for `every` seconds.
+
+        A client that has not caught up for `BEHIND_FOR` is given up.
+        """
+        if self._writer is not None and self._writer.behind:
+            self._behind = self._behind or now
+            if now - self._behind > BEHIND_FOR:
+                self._writer.give_up()
+                self.end()
+            return
+        self._behind = 0.0
         if self._writer is not None and now - self.last_write >= every and not self._last:
             self._writer.write(self._encoder.keepalive())
             self.last_write = now
@@ -206,7 +222,7 @@ class StreamExchange(Exchange):
             await refuse(send, protocol, failure(failed, flight.retry_after), headers)
             return
         await start(send, 200, {**SSE_HEADERS, **headers})
-        writer = Writer(send)
+        writer = Writer(send, brake=self.brake)
         if not self._early:
             writer.write(self._encoder.keepalive())
         early, self._early = self._early, []
@@ -218,4 +234,6 @@ class StreamExchange(Exchange):
         if self._last:
             writer.write(self._last)
         await writer.drained()
+        if writer.overflowed:  # an ending would wait for a reader that does not read
+            raise ClientGoneError
         await send({"type": "http.response.body", "body": b""})

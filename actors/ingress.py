@@ -13,8 +13,9 @@ import time
 from collections.abc import Iterator, Sequence
 
 from actors import fitting
-from actors.conductor import Conductor, Flight
+from actors.conductor import Conductor
 from actors.exchange import Exchange, Silent
+from actors.flights import Flight
 from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_service import ModelService
@@ -23,7 +24,7 @@ from actors.reception import Limits
 from actors.replay import Prepared, Replay
 from actors.turn_watch import Heard, Remember, TurnWatch
 from observe.metrics import Metrics
-from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived, TurnRouted
+from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived
 from observe.taps import Tap
 from sessions.past_turns import PastTurns
 from turns.errors import TreadleError
@@ -102,33 +103,26 @@ class Ingress:
                 memo=prompter.tokenizer.cache,
             )
             model.admit(turn, prompt)
-            asked = time.time()
-            taken = await model.choose(turn, prompt)
+            watch = TurnWatch(
+                heard,
+                model=model,
+                turn=turn,
+                prompt=prompt,
+                fold=exchange.fold,
+                pace=exchange.pace,
+                taps=self.taps,
+                keeper=self._keeper,
+                remember=self._remembering(model, prepared, exchange),
+            )
+            replicas = await watch.choose()
         except BaseException as error:
             self._never_begun(heard, error)
             raise
-        now = time.time()
-        self.taps.turn_routed(
-            TurnRouted(names, now, taken.replica, taken.why, now - asked, taken.overlap_tokens)
-        )
-        heard.prompt_hash = taken.prompt_hash
-        watch = TurnWatch(
-            heard,
-            model=model,
-            taken=taken,
-            prompt_tokens=len(prompt.ids),
-            fold=exchange.fold,
-            pace=exchange.pace,
-            taps=self.taps,
-            keeper=self._keeper,
-            remember=self._remembering(model, prepared, exchange),
-        )
-        replicas = (taken.replica, *taken.others)
         try:
-            job = model.job(turn, prompt)
+            job = model.job(turn, prepared.prompt)
             return self.conductor.begin(job, model.lease, replicas, exchange, watch)
         except Exception as error:
-            model.release(taken)
+            watch.leave()
             self._never_begun(heard, error)
             raise
 
@@ -170,6 +164,13 @@ class Ingress:
     def decoded(self, turn: Turn, seconds: float) -> None:
         """A request was read in so many seconds."""
         self._metrics.decoded(self.names.model(turn.model).spec.name, seconds)
+
+    def brake(self, flight: Flight, on: bool) -> None:
+        """The turn's client is behind, or has caught up: no more is generated than it reads."""
+        if on:
+            self.conductor.hold(flight)
+        else:
+            self.conductor.resume(flight)
 
     def refused(self, api: Api, request: str, error: TreadleError) -> None:
         """A request that never became a turn."""

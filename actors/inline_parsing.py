@@ -18,8 +18,13 @@ class InlineParsing:
         self._conductor = conductor
         self._order = Order()
         self._parsings = {m.spec.name: Parsing(*m.folder.parser_parts()) for m in models}
+        conductor.left = self._left
 
     def take(self, step: Step, model: str) -> None:
         for due in self._order.take(step):
             for batches in self._parsings[model].take(due).values():
                 self._conductor.deliver(batches, LANE)
+
+    def _left(self, leg: str) -> None:
+        for parsing in self._parsings.values():
+            parsing.leave(leg)

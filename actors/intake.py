@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from actors.allowances import Allowances
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
-from actors.conductor import Flight
 from actors.decisions import OpenCalls
 from actors.exchange import Exchange
+from actors.flights import Flight
 from actors.ingress import Ingress
 from actors.model_service import ModelService
 from actors.reception import Asked

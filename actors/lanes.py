@@ -124,6 +124,11 @@ class FrameLane:
     def open(self, opening: Opening) -> None:
         self._step.opened.append(opening)
 
+    def leave(self, turn: str) -> None:
+        """Have the parser forget a turn, without a word to who read it."""
+        self._step.left.append(turn)
+        self.send([])
+
     def send(self, frames: list[Frame]) -> None:
         """Send this step's frames, with whatever waited for credit."""
         self._step.frames += frames
@@ -154,7 +159,7 @@ class FrameLane:
         finally:
             self._acks.popleft()
         self._unacked -= count
-        if self._step.frames and not self.lost:
+        if (self._step.frames or self._step.left) and not self.lost:
             self._flush()
 
     def lose(self, error: BaseException) -> None:

@@ -7,39 +7,49 @@ per token and never text of any API (docs/decisions/0002-lanes.md).
 from __future__ import annotations
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from turns.errors import ErrorKind
 from turns.frames import EventBatch, Frame, ParseSpec
 
 
 class Opening(Struct, array_like=True, frozen=True):
-    """Tells a parser of a turn before its first frame: who reads it and how it is parsed."""
+    """Tells a parser of a turn before its first frame: who reads it and how it is parsed.
+
+    `said` are tokens of it whose events its reader has already: nothing is told of them again.
+    """
 
     turn: str
     ingress: str
     spec: ParseSpec
     input_tokens: int
+    said: list[int] = field(default_factory=list)
 
 
 class Step(Struct, array_like=True):
-    """One engine step on its way to a parser: new turns, and the frames of all of them.
+    """One engine step on its way to a parser: new turns, the frames of all, and turns that left.
 
-    `number` counts the steps of a lane from 0, since they may arrive in another order.
+    `number` counts the steps of a lane from 0, since they may arrive in another order. Nothing is
+    told of a turn that left: nobody reads it here any more.
     """
 
     opened: list[Opening]
     frames: list[Frame]
     lane: str = ""
     number: int = 0
+    left: list[str] = field(default_factory=list)
 
 
 class LeaseEnd(Struct, array_like=True, frozen=True):
-    """How the engine's part of a turn ended. `kind` is set when it failed; nothing retries it."""
+    """How the engine's part of a turn ended. `kind` is set when it failed.
+
+    `lost`: the replica has lost it by no fault of the turn's, which may go on elsewhere.
+    """
 
     kind: ErrorKind | None = None
     message: str = ""
     retry_after: int = 1
+    lost: bool = False
 
 
 class ReplicaCard(Struct, frozen=True):

@@ -6,12 +6,13 @@ decides by hashing (`actors.hashed_choice`), so a lost router degrades and never
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
 
-from actors.conductor import LeaseCall
 from actors.fleet import Fleet
+from actors.flights import LeaseCall
 from actors.hashed_choice import HashedChoice
 from actors.messages import ReplicaCard
 from actors.router_asking import RouterAsking, RouterClient
@@ -33,6 +34,9 @@ from turns.frames import Job, ParseSpec
 from turns.turn import Turn
 
 BUSY = "all engines are busy; try again"
+
+SHUN_FOR = 3.0
+"""Seconds for which no turn is sent to a replica that has lost one, while there is another."""
 
 
 class ChoiceTaken(Struct, frozen=True):
@@ -77,6 +81,7 @@ class ModelService:
         self._asking = RouterAsking(router, folder.spec.name)
         self._hashed = HashedChoice()
         self._heard = heard
+        self._shunned: dict[str, float] = {}
 
     @property
     def spec(self) -> ModelSpec:
@@ -121,13 +126,19 @@ class ModelService:
         window = self.context_window
         return not window or len(prompt.ids) < window
 
-    async def choose(self, turn: Turn, prompt: Prompt) -> ChoiceTaken:
-        """The replica for this turn, reserved. Raises OverloadedError when the fleet is full."""
+    async def choose(self, turn: Turn, prompt: Prompt, *, lost: str = "") -> ChoiceTaken:
+        """The replica for this turn, reserved. Raises OverloadedError when the fleet is full.
+
+        `lost` names the replica that has just lost it, which nobody is sent to for a while.
+        """
         cards = self.fleet.cards
         if not cards:
             raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
+        if lost:
+            self._shunned[lost] = asyncio.get_running_loop().time() + SHUN_FOR
         # Where no lane is open, at the very start, one that is about to be will do.
-        usable = {r: card for r, card in cards.items() if self._heard(card)} or cards
+        heard = {r: card for r, card in cards.items() if self._heard(card)} or cards
+        usable = self._unshunned(heard) if self._shunned else heard
         block = next(iter(cards.values())).block_size
         hashes = chain(prompt.ids, block, salt(turn))
         last = hashes[-1] if hashes else 0
@@ -159,6 +170,12 @@ class ModelService:
             taken = ChoiceTaken(answer.replica, answer, answer.why, shared, last, others)
         self._hashed.began(taken.replica)
         return taken
+
+    def _unshunned(self, cards: dict[str, ReplicaCard]) -> dict[str, ReplicaCard]:
+        """Those that have lost no turn of late; all of them where there is no other."""
+        now = asyncio.get_running_loop().time()
+        self._shunned = {r: until for r, until in self._shunned.items() if until > now}
+        return {r: card for r, card in cards.items() if r not in self._shunned} or cards
 
     def began(self, taken: ChoiceTaken, cached: int) -> None:
         if taken.choice is not None:

@@ -21,9 +21,25 @@ MakeDetokenizer = Callable[[], Detokenizer]
 
 
 class TurnParsing:
-    """One turn between detokeniser and parser, with its tokens."""
+    """One turn between detokeniser and parser.
 
-    __slots__ = ("_detokenizer", "_opening", "_parser", "_started", "_tokens", "done", "output")
+    `fresh` are the tokens since the last batch of events; `exact` is False where it is not known
+    which of them are the reply. A turn that goes on from elsewhere is brought, by its own tokens
+    and without a word, to the very state in which it was left: the events so far depend on the
+    tokens so far and not on how they were cut.
+    """
+
+    __slots__ = (
+        "_detokenizer",
+        "_made",
+        "_opening",
+        "_parser",
+        "_started",
+        "_tokens",
+        "done",
+        "exact",
+        "fresh",
+    )
 
     def __init__(self, opening: Opening, detokenizer: Detokenizer, parser: TurnParser) -> None:
         self._opening = opening
@@ -31,8 +47,12 @@ class TurnParsing:
         self._parser = parser
         self._started: TurnStarted | None = None
         self._tokens: list[Drawn] = []
-        self.output: list[int] = []
+        self._made = len(opening.said)
+        self.fresh: list[int] = []
+        self.exact = True
         self.done = False
+        for token in opening.said:  # one by one: what was reasoning is counted by the token
+            parser.feed(detokenizer.feed((token,)), tokens=1)
 
     @property
     def ingress(self) -> str:
@@ -46,7 +66,8 @@ class TurnParsing:
             events.append(self._started)
         parser, finish = self._parser, frame.finish
         if frame.ids:
-            self.output += frame.ids
+            self.fresh += frame.ids
+            self._made += len(frame.ids)
             if frame.logprobs:
                 events += self._drawn(frame.ids, frame.logprobs)
             else:
@@ -57,11 +78,10 @@ class TurnParsing:
             finish = "stop"
         if finish is not None:
             self.done = True
-            made = len(self.output)
-            usage = Usage(self._started.input_tokens, self._started.cached_tokens, made)
+            usage = Usage(self._started.input_tokens, self._started.cached_tokens, self._made)
             events += parser.finish(finish, usage, error=frame.error)
-            if parser.over and len(frame.ids) > 1:
-                self.output = []  # which of the last step's tokens the reply ends with is not known
+            # Which of several tokens of the last step the reply ends with is not known.
+            self.exact = not (parser.over and len(frame.ids) > 1)
         return events
 
     def _drawn(self, ids: list[int], rows: list[list[tuple[int, float]]]) -> list[Event]:
@@ -117,13 +137,20 @@ class Parsing:
             except Exception:
                 # A defect that one turn's output meets must not cost the step's other turns theirs.
                 log.exception("turn %s: a defect in its parsing", frame.turn)
-                events, turn.done, turn.output = [TurnFailed("internal", DEFECT)], True, []
+                events, turn.done, turn.exact = [TurnFailed("internal", DEFECT)], True, False
             if turn.done:
                 del self._turns[frame.turn]
             if events:
-                output = turn.output if turn.done else []
-                out.setdefault(turn.ingress, []).append(EventBatch(frame.turn, events, output))
+                batch = EventBatch(frame.turn, events, turn.fresh, turn.exact)
+                turn.fresh = []
+                out.setdefault(turn.ingress, []).append(batch)
+        for name in step.left:
+            self.leave(name)
         return out
+
+    def leave(self, turn: str) -> None:
+        """Forget a turn that has gone elsewhere; a stranger is no error."""
+        self._turns.pop(turn, None)
 
     def forget(self, ingress: str) -> None:
         """Drop every turn of an ingress that is gone."""

@@ -16,6 +16,7 @@ import msgspec
 
 from actors.engines.engine import EngineStats
 from actors.messages import ReplicaCard, Settlement, encode
+from actors.preemption import Orders, Preemption
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.kv import KvEvent
 from router.load import Info, Report
@@ -46,18 +47,33 @@ decode_settlements = msgspec.msgpack.Decoder(list[Settlement]).decode
 class ModelRouter:
     """One model's router, the times of its replicas' reports, and who waits for an answer.
 
-    `former` are the latest replicas that Serve has let go.
+    `former` are the latest replicas that Serve has let go. `orders` is where turns are told to make
+    room; None where none has to.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, orders: Orders | None) -> None:
         self.router = Router(settings)
+        self.orders = orders
+        self.preemption = Preemption()
         self.heard: dict[str, float] = {}
         self.waiting: dict[str, asyncio.Future[Decision]] = {}
         self.former: OrderedDict[str, None] = OrderedDict()
 
+    def placed(self, ask: Ask, decision: Decision) -> None:
+        """Note who has a place; have one given up for a more urgent turn that waits."""
+        if self.orders is None:
+            return
+        if isinstance(decision, Choice):
+            self.preemption.placed(ask, decision)
+        elif isinstance(decision, Queued):
+            place = self.preemption.victim(ask, self.router.fleet.reservations)
+            if place is not None:
+                self.orders.park(place.owner, place.turn)
+
     def answer(self, now: float) -> None:
         """Give turns that waited in the queue what the router has decided for them."""
         for ask, decision in self.router.admit(now):
+            self.placed(ask, decision)
             waiter = self.waiting.get(ask.turn)
             if waiter is not None and not waiter.done():
                 waiter.set_result(decision)
@@ -100,9 +116,15 @@ class RouterActor:
     """Plain class; all arguments and answers are msgpack bytes."""
 
     def __init__(
-        self, settings: Settings | None = None, clock: Callable[[], float] = time.monotonic
+        self,
+        settings: Settings | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        preempt: bool = False,
     ) -> None:
         self._settings = settings or Settings()
+        self._orders = Orders()
+        self._preempt = preempt
         self._clock = clock
         self._models: dict[str, ModelRouter] = {}
         self._ingresses: dict[str, float] = {}
@@ -110,7 +132,8 @@ class RouterActor:
     def _model(self, name: str) -> ModelRouter:
         model = self._models.get(name)
         if model is None:
-            model = self._models[name] = ModelRouter(self._settings)
+            orders = self._orders if self._preempt else None
+            model = self._models[name] = ModelRouter(self._settings, orders)
         return model
 
     async def choose(self, model: str, data: bytes) -> bytes:
@@ -122,7 +145,12 @@ class RouterActor:
         decision = one.router.choose(ask, now)
         if isinstance(decision, Queued):
             one.waiting[ask.turn] = asyncio.get_running_loop().create_future()
+        one.placed(ask, decision)
         return encode(decision)
+
+    async def orders(self, ingress: str) -> list[str]:
+        """The turns of this ingress that have to make room, waited for; [] after a while."""
+        return await self._orders.take(ingress)
 
     async def admitted(self, model: str, turn: str) -> bytes:
         """Wait for a queued turn's answer. Leaving (a cancelled call) takes it out of the queue."""
@@ -146,9 +174,11 @@ class RouterActor:
         """Turns that began on their replica, and reservations that are over."""
         now = self._clock()
         for settlement in decode_settlements(data):
-            router = self._model(settlement.model).router
+            one = self._model(settlement.model)
+            router = one.router
             if settlement.over:
                 router.release(settlement.reservation, now)
+                one.preemption.over(settlement.reservation)
             else:
                 router.begun(settlement.reservation, now)
                 router.first_token(settlement.reservation, now, settlement.cached)
@@ -233,6 +263,7 @@ class RouterActor:
             for replica in silent(one.heard, now):
                 one.router.leave(replica)
         for ingress in silent(self._ingresses, now):
+            self._orders.forget(ingress)
             for one in self._models.values():
                 one.router.release_owner(ingress)
         self._answer(now)

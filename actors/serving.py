@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
+from actors.legs import turn_of
 from actors.messages import Opening
 from actors.parsing import MakeDetokenizer, MakeParser
 from families import detection, registry
@@ -109,7 +110,7 @@ class ModelFolder:
             spec = opening.spec
             return TurnParser(
                 grammar,
-                mint=lambda index, _name: ids.call("", opening.turn, index),
+                mint=lambda index, _name: ids.call("", turn_of(opening.turn), index),
                 tools=spec.tools,
                 tail=spec.tail,
                 stop=spec.stop,

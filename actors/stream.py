@@ -2,7 +2,8 @@
 
 `Writer.write` runs the server's `send` to its end at once, without a task. Only when the client
 reads so slowly that `send` has to wait does the rest run when the socket drains; what comes in the
-meantime waits in memory, up to `bound` bytes, past which the client is given up.
+meantime waits in memory. Past `credit` bytes whoever makes them is asked to pause until all of it
+is read; past `bound` the client is given up.
 """
 
 from __future__ import annotations
@@ -13,18 +14,45 @@ from typing import Any
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
+Brake = Callable[[bool], None]
+"""Told True when its reader is behind, and False when it has caught up."""
 
 
 class Writer:
-    """Writes one response body. Not for use before the response was started."""
+    """Writes one response body. Not for use before the response was started.
 
-    __slots__ = ("_bound", "_closed", "_pending", "_send", "_size", "_stalled", "overflowed")
+    `behind` says that it waits for its reader with more than `credit` bytes; `overflowed`, that the
+    reader was given up.
+    """
 
-    def __init__(self, send: Send, *, bound: int = 16 * 2**20) -> None:
+    __slots__ = (
+        "_bound",
+        "_brake",
+        "_closed",
+        "_credit",
+        "_pending",
+        "_send",
+        "_size",
+        "_stalled",
+        "behind",
+        "overflowed",
+    )
+
+    def __init__(
+        self,
+        send: Send,
+        *,
+        credit: int = 256 * 2**10,
+        bound: int = 16 * 2**20,
+        brake: Brake = lambda _: None,
+    ) -> None:
         self._send = send
         self._pending: list[bytes] = []
         self._size = 0
+        self._credit = credit
         self._bound = bound
+        self._brake = brake
+        self.behind = False
         self._stalled: asyncio.Future[Any] | None = None
         self._closed = False
         self.overflowed = False
@@ -36,12 +64,19 @@ class Writer:
         if self._stalled is not None:
             self._size += len(data)
             if self._size > self._bound:
-                self.overflowed = self._closed = True
-                self._pending.clear()
+                self.give_up()
                 return
             self._pending.append(data)
+            if self._size > self._credit and not self.behind:
+                self.behind = True
+                self._brake(True)
             return
         self._run(self._send({"type": "http.response.body", "body": data, "more_body": True}))
+
+    def give_up(self) -> None:
+        """The reader takes nothing: drop what it has not read, and all that follows."""
+        self.overflowed = self._closed = True
+        self._pending.clear()
 
     def _run(self, sending: Awaitable[None]) -> None:
         """Drive `send` by hand: a coroutine that need not wait ends in its first step."""
@@ -82,6 +117,9 @@ class Writer:
             self._pending.clear()
             self._size = 0
             self.write(data)
+        if self.behind and self._stalled is None:
+            self.behind = False
+            self._brake(False)
 
     async def drained(self) -> None:
         """Wait until everything handed in has been taken by the socket."""

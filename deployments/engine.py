@@ -40,6 +40,10 @@ class EngineDeployment:
     async def lease(self, job: bytes, ingress: str, replica: str = "") -> bytes:
         return await self._replica.lease(job, ingress, replica)
 
+    async def held(self, legs: list[str], replica: str = "") -> list[str]:
+        """Which of these legs run here. `replica` is for the request router alone."""
+        return self._replica.held(legs)
+
     async def probe(self, replica: str = "") -> dict[str, Any]:
         """Counts for tests and operators: open turns and the engine's own figures.
 

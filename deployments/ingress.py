@@ -21,7 +21,8 @@ from actors.keeper import Keeper
 from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.serving import ModelFolder
-from deployments.edge import Outside, limits, names, past_turns, replay
+from actors.vigil import Vigil
+from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
 from deployments.exposure import exposed
 from deployments.listening import listening_host
 from deployments.model import model_spec
@@ -50,7 +51,7 @@ class IngressDeployment:
         name = ray.get_runtime_context().get_actor_name() or ""
         metrics = Metrics([model.name for model in chosen.models])
         taps = Taps(metrics, Logs())
-        self._conductor = Conductor()
+        self._conductor = Conductor(perseverance(chosen))
         self._readers = LaneReaders(self._conductor, name, taps)
         calls = RouterCalls(router, name)
         models = []
@@ -86,6 +87,8 @@ class IngressDeployment:
             asyncio.ensure_future(self.ingress.keep_alive_forever()),
             asyncio.ensure_future(calls.present_forever(_figures(taps))),
             asyncio.ensure_future(self._outside.gossip.run_forever()),
+            asyncio.ensure_future(Vigil(self._conductor).keep()),
+            asyncio.ensure_future(calls.obey_forever(self._conductor.park)),
         ]
 
     def __serve_build_asgi_app__(self) -> AsgiApp:

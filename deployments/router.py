@@ -20,6 +20,7 @@ class RouterDeployment(RouterActor):
                 policy=chosen.policy,
                 queue_limit=chosen.queue_limit,
                 queue_patience=chosen.queue_patience_s,
-            )
+            ),
+            preempt=chosen.preempt,
         )
         self._ticking = asyncio.ensure_future(self.tick_forever())

@@ -131,12 +131,31 @@ class ToolServersSettings(Strict):
     list_s: Annotated[float, Field(gt=0)] = 10.0
 
 
+class FailoverSettings(Strict):
+    """What is done for a turn whose replica or parser dies, hangs or is drained. Times in seconds.
+
+    It goes on elsewhere at most `moves` times (0: it fails at once), and may wait `patience_s` for
+    a place, `alone_s` while no replica is up, `parked_s` where it made room for a more urgent turn.
+    A replica that says nothing of a turn for `quiet_s` is asked after it.
+    """
+
+    moves: Annotated[int, Field(ge=0)] = 3
+    patience_s: Annotated[float, Field(gt=0)] = 60.0
+    alone_s: Annotated[float, Field(gt=0)] = 4.0
+    parked_s: Annotated[float, Field(gt=0)] = 600.0
+    quiet_s: Annotated[float, Field(gt=0)] = 5.0
+
+
 class RouterSettings(Strict):
-    """How replicas are chosen; see `router.router.Settings`. `queue_limit` 0 refuses at once."""
+    """How replicas are chosen; see `router.router.Settings`. `queue_limit` 0 refuses at once.
+
+    `preempt`: where the fleet is full, a running turn is parked for a more urgent one that waits.
+    """
 
     policy: Literal["kv", "round_robin", "least_loaded", "sticky"] = "kv"
     queue_limit: Annotated[int, Field(ge=0)] = 0
     queue_patience_s: Annotated[float, Field(gt=0)] = 30.0
+    preempt: bool = True
 
 
 class StoreSettings(Strict):
@@ -202,6 +221,7 @@ class AppSettings(Strict):
     ingress: IngressSettings = IngressSettings()
     tool_servers: ToolServersSettings = ToolServersSettings()
     router: RouterSettings = RouterSettings()
+    failover: FailoverSettings = FailoverSettings()
     store: StoreSettings = StoreSettings()
     seals: SealSettings = SealSettings()
     access: AccessSettings = AccessSettings()

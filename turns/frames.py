@@ -48,8 +48,8 @@ class Job(Struct, array_like=True, frozen=True):
 
     `priority`: lower runs first (vLLM's polarity). `salt` separates prefix caches. `conversation`
     is filled only for engines that answer from the conversation itself (the scripted one).
-    `resumed` of the prompt's last tokens are output of this turn from an engine that was lost: the
-    turn goes on behind them.
+    `resumed` of the prompt's last tokens are output of this turn from an engine that it left: the
+    turn goes on behind them (`actors.legs`), and `turn` is then the name of this leg of it.
     """
 
     turn: str
@@ -68,10 +68,12 @@ class Job(Struct, array_like=True, frozen=True):
 class EventBatch(Struct, array_like=True, frozen=True):
     """The events of one turn at one step, as they travel from a parser actor to an ingress.
 
-    `output` comes with the terminal event alone: all token ids that the turn generated, its stop
-    token included; empty where it is not known which of them are the reply.
+    `ids` are the tokens generated since the batch before, stop tokens included: whoever has the
+    batches so far can have the turn go on behind exactly their events. `exact` is False in the last
+    batch where it is not known which of its tokens are the reply.
     """
 
     turn: str
     events: list[Event]
-    output: list[int] = field(default_factory=list)
+    ids: list[int] = field(default_factory=list)
+    exact: bool = True

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.conductor import Flight
 from actors.exchange import Exchange
+from actors.flights import Flight
 from actors.server_tools.calls import Answered, Running
 from actors.server_tools.listings import LISTED
 from actors.server_tools.step import StepExchange

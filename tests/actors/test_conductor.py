@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+import msgspec
 import pytest
 
-from actors.conductor import Conductor, Flight
+from actors.conductor import Conductor, Perseverance
+from actors.flights import Flight
 from actors.messages import LeaseEnd, encode
+from actors.vigil import Vigil
+from turns.errors import OverloadedError
 from turns.events import Event, TextDelta, TurnEnded, TurnFailed, TurnStarted, Usage
 from turns.frames import EventBatch, Job, ParseSpec
 from turns.turn import Sampling
@@ -23,6 +27,8 @@ class Recorder:
         self.events: list[Event] = []
         self.cached: list[int] = []
         self.landings = 0
+        self.asked: list[tuple[list[int], str]] = []
+        self.places: list[list[str] | Exception] = []
 
     def take(self, events: list[Event]) -> None:
         self.events += events
@@ -36,32 +42,54 @@ class Recorder:
     def landed(self) -> None:
         self.landings += 1
 
+    async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
+        self.asked.append((list(said), lost))
+        if self.places:
+            found = self.places.pop(0)
+            if isinstance(found, Exception):
+                raise found
+            return found
+        return ["r2"]
+
 
 class Call:
     """Leases that end when the test says so; `lease` is the last one."""
 
     def __init__(self) -> None:
         self.replicas: list[str] = []
+        self.jobs: list[Job] = []
+        self.holds: asyncio.Future[list[str]] | None = None
+
+    def held(self, legs: list[str], replica: str) -> asyncio.Future[list[str]]:
+        assert self.holds is not None
+        return self.holds
 
     def __call__(self, job: bytes, replica: str) -> asyncio.Future[bytes]:
         self.replicas.append(replica)
+        self.jobs.append(msgspec.msgpack.decode(job, type=Job))
         self.lease: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         return self.lease
 
 
 def begin(conductor: Conductor, turn: str = "t") -> tuple[Flight, Recorder, Call]:
     recorder, call = Recorder(), Call()
-    job = Job(turn, [1, 2, 3], Sampling(), ParseSpec("qwen3", ""))
+    job = Job(turn, [1, 2, 3], Sampling(max_tokens=9), ParseSpec("qwen3", ""))
     return conductor.begin(job, call, ["r1", "r2"], recorder, recorder), recorder, call
 
 
 async def settle() -> None:
-    for _ in range(5):
+    for _ in range(8):
         await asyncio.sleep(0)
 
 
-def batch(*events: Event, turn: str = "t") -> list[EventBatch]:
-    return [EventBatch(turn, list(events))]
+async def wait_until(holds: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.001)
+
+
+def batch(*events: Event, turn: str = "t", ids: Sequence[int] = ()) -> list[EventBatch]:
+    return [EventBatch(turn, list(events), list(ids))]
 
 
 async def test_turn_runs_to_its_end() -> None:
@@ -113,32 +141,140 @@ async def test_turn_that_broke_is_not_begun_again() -> None:
     assert recorder.events == [TurnFailed("engine", "broken")]
 
 
-async def test_death_of_the_replica_fails_its_turns_once() -> None:
+async def test_turn_goes_on_elsewhere_when_its_replica_dies() -> None:
     conductor = Conductor()
     _, recorder, call = begin(conductor)
     await settle()
-    conductor.deliver(batch(TurnStarted(3)), "lane")
-    call.lease.set_exception(RuntimeError("secret detail"))
+    conductor.deliver(batch(TurnStarted(3, 2), TextDelta("a"), ids=[7]), "lane")
+    call.lease.set_exception(RuntimeError("it died"))
     conductor.lane_lost("lane")
     await settle()
-    failed = [e for e in recorder.events if isinstance(e, TurnFailed)]
-    assert len(failed) == 1
-    assert failed[0].kind == "engine"
-    assert "secret" not in failed[0].message
+    assert recorder.asked == [([7], "r1")]
+    leg = call.jobs[-1]
+    assert (leg.turn, leg.prompt, leg.resumed) == ("t~1", [1, 2, 3, 7], 1)
+    assert leg.sampling.max_tokens == 8
+    conductor.deliver(batch(TextDelta("late"), ids=[8]), "lane")
+    conductor.deliver(batch(TurnStarted(3, 0), TextDelta("b"), turn="t~1", ids=[8]), "lane")
+    conductor.deliver(batch(TurnEnded("end", Usage(3, 0, 3)), turn="t~1", ids=[9]), "lane")
+    end = TurnEnded("end", Usage(3, 2, 3))  # cached as the turn began
+    assert recorder.events == [TurnStarted(3, 2), TextDelta("a"), TextDelta("b"), end]
+    assert (recorder.output, recorder.cached, recorder.landings) == ([7, 8, 9], [2, 0], 1)
+    assert len(conductor) == 0
+
+
+async def test_turn_is_moved_so_often_and_no_more() -> None:
+    conductor = Conductor(Perseverance(moves=2))
+    _, recorder, call = begin(conductor)
+    for _ in range(3):
+        await settle()
+        call.lease.set_exception(RuntimeError("secret detail"))
+    await settle()
+    assert len(call.replicas) == 3
+    (failed,) = recorder.events
+    assert isinstance(failed, TurnFailed)
+    assert failed.kind == "engine"
+    assert "secret" not in failed.message
     assert (recorder.landings, len(conductor)) == (1, 0)
 
 
-async def test_lost_lane_fails_exactly_the_turns_on_it() -> None:
+async def test_lost_lane_moves_exactly_the_turns_on_it() -> None:
     conductor = Conductor()
-    _, one, _ = begin(conductor, "one")
-    _, two, _ = begin(conductor, "two")
+    _, one, first = begin(conductor, "one")
+    _, two, second = begin(conductor, "two")
     await settle()
     conductor.deliver(batch(TurnStarted(3), turn="one"), "lane-1")
     conductor.deliver(batch(TurnStarted(3), turn="two"), "lane-2")
-    conductor.lane_lost("lane-1")
-    assert isinstance(one.events[-1], TurnFailed)
-    assert two.events == [TurnStarted(3)]
-    assert len(conductor) == 1
+    lost = first.lease
+    assert conductor.lane_lost("lane-1") == 1
+    await settle()
+    assert lost.cancelled()
+    assert (len(first.replicas), len(second.replicas)) == (2, 1)
+    assert one.events == two.events == [TurnStarted(3)]
+    assert len(conductor) == 2
+
+
+async def test_turn_waits_for_a_place_and_fails_when_there_is_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.conductor.PAUSE_FIRST", 0.001)
+    conductor = Conductor()
+    _, recorder, call = begin(conductor)
+    await settle()
+    recorder.places = [OverloadedError("full")] * 3
+    call.lease.set_result(encode(LeaseEnd("engine", "it hangs", lost=True)))
+    await wait_until(lambda: len(call.replicas) == 2)
+    assert len(recorder.asked) == 4
+    conductor = Conductor(Perseverance(patience=0.01))
+    flight, recorder, call = begin(conductor)
+    await settle()
+    recorder.places = [OverloadedError("full")] * 99
+    call.lease.set_result(encode(LeaseEnd("engine", "it hangs", lost=True)))
+    await asyncio.wait_for(flight.landed.wait(), 5)
+    assert recorder.events == [TurnFailed("overloaded", "full")]
+
+
+async def test_parked_turn_leaves_its_place_and_goes_on_later() -> None:
+    conductor = Conductor(Perseverance(moves=0))
+    _, recorder, call = begin(conductor)
+    await settle()
+    conductor.deliver(batch(TurnStarted(3), TextDelta("a"), ids=[7]), "lane")
+    lease = call.lease
+    assert conductor.park("t")
+    await settle()
+    assert lease.cancelled()
+    assert recorder.asked == [([7], "")]
+    assert (call.jobs[-1].turn, len(conductor)) == ("t~1", 1)
+    assert not conductor.park("a stranger")
+
+
+async def test_turn_of_a_slow_reader_goes_on_when_it_has_read() -> None:
+    conductor = Conductor()
+    flight, recorder, call = begin(conductor)
+    await settle()
+    conductor.deliver(batch(TurnStarted(3), TextDelta("a"), ids=[7]), "lane")
+    conductor.hold(flight)
+    await settle()
+    assert call.lease.cancelled()
+    assert recorder.asked == []
+    conductor.resume(flight)
+    await settle()
+    assert call.jobs[-1].turn == "t~1"
+
+
+@pytest.mark.parametrize("answer", [["t"], [], None], ids=["held", "not_held", "no_answer"])
+async def test_replica_that_is_silent_is_asked(
+    monkeypatch: pytest.MonkeyPatch, answer: list[str] | None
+) -> None:
+    monkeypatch.setattr("actors.vigil.ANSWER_WITHIN", 0.01)
+    conductor = Conductor(Perseverance(quiet=0.0))
+    flight, recorder, call = begin(conductor)
+    await settle()
+    call.holds = asyncio.get_running_loop().create_future()
+    if answer is not None:
+        call.holds.set_result(answer)
+    flight.heard -= 1
+    before = flight.heard
+    Vigil(conductor).look()
+    if answer:
+        await wait_until(lambda: flight.heard > before)
+        assert len(call.replicas) == 1
+    else:
+        await wait_until(lambda: len(call.replicas) == 2)
+        assert recorder.asked == [([], "r1")]
+
+
+async def test_client_that_leaves_between_two_places_ends_the_turn() -> None:
+    conductor = Conductor()
+    flight, recorder, call = begin(conductor)
+    await settle()
+    recorder.places = [OverloadedError("full")] * 9
+    call.lease.set_exception(RuntimeError("it died"))
+    await settle()
+    conductor.cancel(flight)
+    await settle()
+    assert flight.task is not None
+    assert flight.task.cancelled()
+    assert (recorder.events, recorder.landings, len(conductor)) == ([], 1, 0)
 
 
 async def test_client_that_leaves_cancels_the_lease_and_hears_nothing_more() -> None:
@@ -153,14 +289,15 @@ async def test_client_that_leaves_cancels_the_lease_and_hears_nothing_more() -> 
     assert (recorder.events, recorder.landings, len(conductor)) == ([], 1, 0)
 
 
-async def test_lease_that_ends_without_its_events_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lease_that_ends_without_its_events_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("actors.conductor.LAST_EVENTS_WAIT", 0.01)
     conductor = Conductor()
-    flight, recorder, call = begin(conductor)
+    _, recorder, call = begin(conductor)
     await settle()
+    conductor.deliver(batch(TurnStarted(3), TextDelta("a"), ids=[7]), "lane")
     call.lease.set_result(encode(LeaseEnd()))
-    await asyncio.wait_for(flight.landed.wait(), 5)
-    assert isinstance(recorder.events[-1], TurnFailed)
+    await wait_until(lambda: len(call.replicas) == 2)
+    assert recorder.asked == [([7], "r1")]
 
 
 async def test_engine_that_runs_on_after_the_parser_ended_is_stopped(

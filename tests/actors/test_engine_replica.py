@@ -11,7 +11,8 @@ import msgspec
 from actors.engine_replica import EngineReplica
 from actors.engines.engine import EngineInfo, EngineStats, KvEvent
 from actors.lanes import FrameLane
-from actors.messages import LeaseEnd, ReplicaCard, decode_lease_end, decode_step
+from actors.messages import LeaseEnd, Opening, ReplicaCard, decode_lease_end, decode_step
+from turns.errors import EngineError
 from turns.frames import Frame, Job, ParseSpec
 from turns.turn import Sampling
 
@@ -22,6 +23,7 @@ class Engine:
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.aborted: list[str] = []
+        self.dead = ""
 
     async def start(self, *, on_frames: Any, on_kv: Any) -> EngineInfo:
         self.step = on_frames
@@ -39,6 +41,10 @@ class Engine:
     async def stop(self) -> None:
         pass
 
+    async def check(self) -> None:
+        if self.dead:
+            raise EngineError(self.dead)
+
 
 class Lanes:
     """One lane, whose other end is a list."""
@@ -47,10 +53,15 @@ class Lanes:
 
     def __init__(self) -> None:
         self.frames: list[Frame] = []
+        self.left: list[str] = []
+        self.opened: list[Opening] = []
         self.lane: FrameLane | None = FrameLane(self.push, on_lost=lambda _: None)
 
     def push(self, data: bytes) -> Awaitable[object]:
-        self.frames += decode_step(data).frames
+        step = decode_step(data)
+        self.frames += step.frames
+        self.left += step.left
+        self.opened += step.opened
         return asyncio.get_running_loop().create_future()
 
     async def start(self, on_lost: Any) -> None:
@@ -82,6 +93,7 @@ async def started() -> tuple[EngineReplica, Engine, Lanes]:
         engine=engine,
         lanes=lanes,
         reporter=Silent(),  # type: ignore[arg-type]
+        report_every=0.001,
     )
     await replica.start()
     return replica, engine, lanes
@@ -115,9 +127,9 @@ async def test_lease_that_is_left_aborts_its_turn_and_tells_the_parser() -> None
     lease.cancel()
     await asyncio.wait([lease])
     assert (engine.aborted, replica.open_turns) == (["t"], 0)
-    assert lanes.frames[-1].finish == "abort"
+    assert lanes.left == ["t"]
     engine.step([Frame("t", [], finish="abort")])
-    assert len(lanes.frames) == 2
+    assert len(lanes.frames) == 1
     await replica.stop()
 
 
@@ -126,7 +138,8 @@ async def test_lost_lane_ends_its_leases_and_aborts_their_turns() -> None:
     lease = await begin(replica)
     lanes.on_lost(lanes.lane, RuntimeError("dead"))
     end = decode_lease_end(await lease)
-    assert (end.kind, engine.aborted, replica.open_turns) == ("engine", ["t"], 0)
+    assert (end.kind, end.lost) == ("engine", True)
+    assert (engine.aborted, replica.open_turns) == (["t"], 0)
     await replica.stop()
 
 
@@ -135,4 +148,73 @@ async def test_replica_without_a_parser_begins_nothing() -> None:
     lanes.lane = None
     end = decode_lease_end(await replica.lease(job(), "ingress"))
     assert (end.kind, engine.begun) == ("unavailable", [])
+    await replica.stop()
+
+
+async def test_turn_that_its_engine_fails_has_failed() -> None:
+    replica, engine, lanes = await started()
+    lease = await begin(replica)
+    engine.step([Frame("t", [5], 0)])
+    engine.step([Frame("t", [], finish="error", error="no such thing")])
+    assert decode_lease_end(await lease) == LeaseEnd("engine", "no such thing")
+    assert [frame.finish for frame in lanes.frames] == [None, "error"]
+    await replica.stop()
+
+
+async def test_turn_that_dies_with_its_engine_is_lost_and_its_reader_hears_nothing() -> None:
+    replica, engine, lanes = await started()
+    lease = await begin(replica)
+    engine.dead = "the engine died"
+    engine.step([Frame("t", [], finish="error", error="the engine died")])
+    assert decode_lease_end(await lease) == LeaseEnd("engine", "the engine died", lost=True)
+    assert (lanes.frames, lanes.left) == ([], ["t"])
+    refused = decode_lease_end(await replica.lease(job(), "ingress"))
+    assert refused.kind == "unavailable"
+    await replica.stop()
+
+
+async def test_engine_that_hangs_loses_its_turns_until_it_steps_again() -> None:
+    replica, engine, lanes = await started()
+    lease = await begin(replica)
+    assert replica.held(["t", "another"]) == ["t"]
+    engine.dead = "no step"
+    end = decode_lease_end(await asyncio.wait_for(lease, 5))
+    assert (end.lost, engine.aborted, lanes.left) == (True, ["t"], ["t"])
+    engine.step([Frame("t", [], finish="abort")])
+    assert lanes.frames == []
+    engine.dead = ""
+    async with asyncio.timeout(5):
+        while not engine.begun[1:]:
+            lease = await begin(replica)
+    engine.step([Frame("t", [5], finish="stop")])
+    assert decode_lease_end(await lease) == LeaseEnd()
+    await replica.stop()
+
+
+async def test_turns_of_a_replica_that_stops_go_on_elsewhere() -> None:
+    replica, _, _ = await started()
+    lease = await begin(replica)
+    await replica.stop()
+    assert decode_lease_end(await lease).lost
+
+
+async def test_later_leg_brings_what_was_said_to_the_parser() -> None:
+    replica, engine, lanes = await started()
+    leg = Job("t~1", [1, 2, 7], Sampling(), ParseSpec("f", ""), stop_ids=(9,), resumed=1)
+    lease = asyncio.ensure_future(replica.lease(msgspec.msgpack.encode(leg), "ingress"))
+    await asyncio.sleep(0)
+    engine.step([Frame("t~1", [8], 0, "stop")])
+    await lease
+    (opening,) = lanes.opened
+    assert (opening.input_tokens, opening.said) == (2, [7])
+    await replica.stop()
+
+
+async def test_leg_that_was_over_already_does_not_reach_the_engine() -> None:
+    replica, engine, lanes = await started()
+    leg = Job("t~1", [1, 2, 9], Sampling(), ParseSpec("f", ""), stop_ids=(9,), resumed=1)
+    end = await replica.lease(msgspec.msgpack.encode(leg), "ingress")
+    assert decode_lease_end(end) == LeaseEnd()
+    assert engine.begun == []
+    assert [frame.finish for frame in lanes.frames] == ["stop"]
     await replica.stop()

@@ -56,11 +56,11 @@ class Ending(Words):
     [
         pytest.param([([1, 2], None), ([3], "stop")], [1, 2, 3], id="the engine ends it"),
         pytest.param([([1, 2], None), ([9], None)], [1, 2, 9], id="the parser ends it"),
-        pytest.param([([1, 2], None), ([9, 4], None)], [], id="in the middle of a step"),
+        pytest.param([([1, 2], None), ([9, 4], None)], None, id="in the middle of a step"),
     ],
 )
-def test_what_was_generated_comes_once_with_the_end(
-    frames: list[tuple[list[int], Any]], output: list[int]
+def test_tokens_come_with_the_events_that_are_theirs(
+    frames: list[tuple[list[int], Any]], output: list[int] | None
 ) -> None:
     parsing = Parsing(Ending, lambda _: Ending())  # type: ignore[arg-type, return-value]
     opened = [Opening("t", "ingress", ParseSpec("f", ""), 3)]
@@ -69,4 +69,55 @@ def test_what_was_generated_comes_once_with_the_end(
         step = Step(opened, [Frame("t", ids, 0, finish)])
         sent += parsing.take(step)["ingress"]
         opened = []
-    assert [batch.output for batch in sent] == [[], output]
+    assert [batch.ids for batch in sent] == [ids for ids, _ in frames]
+    assert sent[0].exact
+    assert sent[-1].exact == (output is not None)
+    if output is not None:
+        assert [*sent[0].ids, *sent[1].ids] == output
+
+
+class Holding(Words):
+    """A toy that says nothing of a token before the next one has come."""
+
+    def __init__(self) -> None:
+        self.held: list[int] = []
+
+    def feed(self, ids: Any, tokens: int = 0) -> Any:
+        if tokens == 0:
+            return ids
+        self.held += ids
+        told, self.held = self.held[:-1], self.held[-1:]
+        return [TextDelta(str(i)) for i in told]
+
+    def finish(self, finish: Any, usage: Any, *, error: str) -> Any:
+        return [TurnEnded("end", usage)]
+
+
+def test_tokens_without_an_event_wait_for_the_next_one() -> None:
+    parsing = Parsing(Holding, lambda _: Holding())  # type: ignore[arg-type, return-value]
+    opened = [Opening("t", "ingress", ParseSpec("f", ""), 3)]
+    (first,) = parsing.take(Step(opened, [Frame("t", [1], 0)]))["ingress"]
+    assert (first.events, first.ids) == ([TurnStarted(3)], [1])
+    assert parsing.take(Step([], [Frame("t", [])])) == {}
+    (second,) = parsing.take(Step([], [Frame("t", [2])]))["ingress"]
+    assert (second.events, second.ids) == ([TextDelta("1")], [2])
+
+
+def test_turn_goes_on_behind_what_it_said_without_saying_it_again() -> None:
+    parsing = Parsing(Holding, lambda _: Holding())  # type: ignore[arg-type, return-value]
+    opened = [Opening("t~1", "ingress", ParseSpec("f", ""), 3, said=[1, 2])]
+    frames = [Frame("t~1", [4], 0, "stop")]
+    (batch,) = parsing.take(Step(opened, frames))["ingress"]
+    started, told, end = batch.events
+    assert (started, told) == (TurnStarted(3), TextDelta("2"))  # what had been held is told now
+    assert batch.ids == [4]
+    assert isinstance(end, TurnEnded)
+    assert end.usage.output == 3
+
+
+def test_turn_that_left_is_forgotten_behind_its_last_frame() -> None:
+    parsing = Parsing(Words, lambda _: Words())  # type: ignore[arg-type, return-value]
+    opened = [Opening("t", "ingress", ParseSpec("f", ""), 3)]
+    parsing.take(Step(opened, [Frame("t", [1], 0)], left=["t", "a stranger"]))
+    assert len(parsing) == 0
+    assert parsing.take(Step([], [Frame("t", [2])])) == {}

@@ -61,7 +61,7 @@ def test_client_that_leaves_aborts_its_turn(server: Server, inline: Control, api
 
 
 @EACH
-def test_turn_dies_with_its_engine_and_the_next_engine_serves(
+def test_turn_dies_with_the_only_engine_and_the_next_engine_serves(
     server: Server, inline: Control, api: str
 ) -> None:
     stream = wire.begun(server, api, at=AT)

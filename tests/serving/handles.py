@@ -39,20 +39,24 @@ class Engines:
     def __init__(self, replicas: dict[str, Any]) -> None:
         self._replicas = replicas
 
-    def options(self, *, method_name: str) -> Engines:
-        assert method_name == "lease"
-        return self
+    def __getattr__(self, name: str) -> Pinned:
+        return Pinned(self._replicas, name)
 
-    @property
-    def lease(self) -> Engines:
-        return self
 
-    def remote(self, job: bytes, ingress: str, *, replica: str) -> asyncio.Future[bytes]:
+class Pinned:
+    """One method of the fleet."""
+
+    def __init__(self, replicas: dict[str, Any], name: str) -> None:
+        self._replicas = replicas
+        self._name = name
+
+    def remote(self, *args: Any, replica: str) -> asyncio.Future[Any]:
         alive = self._replicas
         if not alive:
             return asyncio.ensure_future(_absent())
         chosen = alive.get(replica) or next(iter(alive.values()))
-        return chosen.lease(job, ingress, replica)
+        found: asyncio.Future[Any] = getattr(chosen, self._name)(*args, replica)
+        return found
 
 
 async def _absent() -> bytes:

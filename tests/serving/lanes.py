@@ -21,6 +21,7 @@ class NearLanes:
         self.names: list[str] = []
         self.name = name
         self.dead = False
+        self.frozen = False
         self._parsing = parsing
         self._deliver = deliver
         self._lane: FrameLane | None = None
@@ -48,6 +49,8 @@ class NearLanes:
             raise LaneClosedError
         loop = asyncio.get_running_loop()
         acknowledged = loop.create_future()
+        if self.frozen:
+            return acknowledged
         loop.call_soon(self._hand_on, data, acknowledged)
         return acknowledged
 

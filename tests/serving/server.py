@@ -30,7 +30,8 @@ from actors.model_service import ModelService
 from actors.parsing import Parsing
 from actors.router_actor import RouterActor
 from actors.serving import ModelFolder, ModelSpec
-from deployments.edge import Outside, limits, names, past_turns, replay
+from actors.vigil import Vigil
+from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
 from deployments.model import model_spec
 from deployments.settings import AppSettings, ModelSettings
 from observe.metrics import Metrics
@@ -99,6 +100,17 @@ class Replica:
         work.add_done_callback(done)
         return held
 
+    def held(self, legs: list[str], replica: str) -> asyncio.Future[list[str]]:
+        """No answer ever while it is frozen."""
+        answer = asyncio.get_running_loop().create_future()
+        if not self.lanes.frozen:
+            answer.set_result(self.inner.held(legs))
+        return answer
+
+    def freeze(self) -> None:
+        """As its callers see a process that is stopped: it does nothing and says nothing."""
+        self.lanes.frozen = True
+
     def die(self) -> None:
         """As its callers see the death of its process."""
         self.lanes.dead = True
@@ -116,7 +128,7 @@ class Server:
         self.settings = chosen
         self.shared = shared
         self.store = store
-        self.conductor = Conductor()
+        self.conductor = Conductor(perseverance(chosen))
         self.metrics = Metrics([model.name for model in chosen.models])
         self.taps = Taps(self.metrics)
         router = chosen.router
@@ -125,9 +137,10 @@ class Server:
                 policy=router.policy,
                 queue_limit=router.queue_limit,
                 queue_patience=router.queue_patience_s,
-            )
+            ),
+            preempt=router.preempt,
         )
-        calls = RouterCalls(Near(self.router), "ingress")
+        self.calls = calls = RouterCalls(Near(self.router), "ingress")
         self.fleets: dict[str, Fleet] = {}
         self.replicas: dict[str, dict[str, Replica]] = {}
         services = []
@@ -156,6 +169,7 @@ class Server:
         )
         self.outside = Outside(chosen, self.ingress, store)
         self.url = ""
+        self.tasks: list[asyncio.Future[Any]] = []
         self.http = httpx.AsyncClient(verify=False)  # noqa: S501 - loading certificates takes 50 ms
 
     @property
@@ -174,10 +188,14 @@ class Server:
 
     def kill(self, replica: Replica) -> None:
         """End a replica in the middle of whatever it does."""
+        self.leave(replica)
+        replica.die()
+
+    def leave(self, replica: Replica) -> None:
+        """Take a replica out of the fleet; what it runs it runs on."""
         model = next(name for name, alive in self.replicas.items() if replica.name in alive)
         del self.replicas[model][replica.name]
         self._show(model)
-        replica.die()
 
     def lose_lane(self, replica: Replica) -> None:
         """End a replica's parser, as its ingress sees it."""
@@ -188,6 +206,10 @@ class Server:
     def queued(self, model: str) -> int:
         """How many turns wait at the router."""
         return len(self.router._model(model).waiting)
+
+    def reserved(self, model: str) -> int:
+        """The places that the router holds."""
+        return self.router._model(model).router.figures()["turns"]
 
     def _show(self, model: str) -> None:
         alive = self.replicas[model]
@@ -205,6 +227,7 @@ class Server:
                 await RouterReports(Near(self.router)).report(one.inner.card, one.inner.stats(), -1)
 
     async def stop(self) -> None:
+        await asyncio.gather(*self.tasks)
         await self.outside.background.stop()
         for replica in self._all():
             await replica.inner.stop()
@@ -264,12 +287,17 @@ async def serving(
     chosen = chosen or settings()
     server = Server(chosen, store or MemoryStore(), engine)
     await server.start()
-    ticking = asyncio.ensure_future(server.ingress.keep_alive_forever())
+    ticking = [
+        asyncio.ensure_future(server.ingress.keep_alive_forever()),
+        asyncio.ensure_future(Vigil(server.conductor).keep()),
+        asyncio.ensure_future(server.calls.obey_forever(server.conductor.park)),
+    ]
     try:
         async with listening(server.outside.app) as url:
             server.url = url
             async with httpx.AsyncClient(base_url=url, timeout=30) as server.http:
                 yield server
     finally:
-        ticking.cancel()
+        for task in ticking:
+            task.cancel()
         await server.stop()

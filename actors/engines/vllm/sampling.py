@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from turns.errors import ContextTooLongError, InvalidRequestError
+from turns.errors import ContextTooLongError, EngineError, InvalidRequestError
 from turns.frames import Job
 
 NAMES = (
@@ -41,11 +41,21 @@ def sampling_fields(job: Job, room: int, defaults: dict[str, Any]) -> dict[str, 
     """Fields of vLLM's `SamplingParams` for a job; `defaults` are the model's own.
 
     `max_tokens` is clipped to the room behind the prompt. Stop strings stay out: they act on
-    visible text, which only the parser knows.
+    visible text, which only the parser knows. A later leg of a turn (`job.resumed`) cannot be given
+    the state that its first tokens left: its seed is moved on, so that their draws do not come
+    again, and presence and frequency penalties begin anew (docs/failures.md).
     """
+    if job.resumed and job.constraint is not None:
+        raise EngineError(
+            "the engine of this turn was lost, and one with structured output cannot go on "
+            "elsewhere; send it again"
+        )
     wanted = job.sampling
     said = {name: getattr(wanted, name) for name in NAMES if getattr(wanted, name) is not None}
-    limit = wanted.max_tokens if wanted.max_tokens is not None else defaults.get("max_tokens", room)
+    usual = defaults["max_tokens"] - job.resumed if "max_tokens" in defaults else room
+    limit = usual if wanted.max_tokens is None else wanted.max_tokens
+    if wanted.seed is not None:
+        said["seed"] = wanted.seed + job.resumed
     fields = {**defaults, **said, "max_tokens": min(limit, room)}
     if fields["max_tokens"] < 1:
         raise InvalidRequestError("max_tokens must be at least 1", param="max_tokens")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.engines.vllm.sampling import check_prompt, constraint_fields, sampling_fields
-from turns.errors import ContextTooLongError, InvalidRequestError
+from turns.errors import ContextTooLongError, EngineError, InvalidRequestError
 from turns.frames import Job, ParseSpec
 from turns.turn import Sampling
 
@@ -48,6 +48,19 @@ def test_max_tokens_of_nothing_is_refused() -> None:
     with pytest.raises(InvalidRequestError) as caught:
         fields(Sampling(max_tokens=0))
     assert caught.value.param == "max_tokens"
+
+
+def test_later_leg_draws_anew_and_says_no_more_than_is_left() -> None:
+    work = Job("t~1", [1, 7, 8], Sampling(seed=5), ParseSpec("f", ""), resumed=2)
+    told = sampling_fields(work, 100, {"max_tokens": 50})
+    assert (told["seed"], told["max_tokens"]) == (7, 48)
+
+
+def test_later_leg_of_a_bound_turn_is_refused() -> None:
+    bound = {"json": {"type": "object"}}
+    work = Job("t~1", [1, 7], Sampling(), ParseSpec("f", ""), constraint=bound, resumed=1)
+    with pytest.raises(EngineError, match="send it again"):
+        sampling_fields(work, 100, {})
 
 
 def test_stop_strings_never_reach_the_engine() -> None:
