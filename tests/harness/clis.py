@@ -20,7 +20,17 @@ from pathlib import Path
 import pytest
 
 KEPT = Path(os.environ.get("TREADLE_HARNESS_TOOLS", Path.home() / ".cache" / "harness-tools"))
-PACKAGES = {"claude": "@anthropic-ai/claude-code@2.1.332", "codex": "@openai/codex@0.171.0"}
+PACKAGES = {
+    "claude": "@anthropic-ai/claude-code@2.1.332",
+    "codex": "@openai/codex@0.171.0",
+    "opencode": "opencode-ai@1.18.33",
+    "qwen": "@qwen-code/qwen-code@0.24.4",
+    "openclaw": "openclaw@2026.9.6",
+    "node24": "node@24",
+}
+NEWER_NODE = {"qwen", "openclaw"}
+"""They refuse the Node that many machines have: one of their own stands beside them."""
+
 KEY = "dummy-key"
 WITHIN = 150.0
 INSTALLS_WITHIN = 300.0
@@ -112,10 +122,14 @@ WITH_DATA: dict[str, Callable[[str, Path, str], Asked]] = {
 
 def program(name: str) -> Path:
     """The CLI's program. The test is skipped where there is none and none can be had."""
-    found = KEPT / name / "node_modules" / ".bin" / name
-    if not found.exists() and (reason := installed(name)):
-        pytest.skip(f"no {name} in {KEPT}: {reason}")
-    return found
+    for needed in ("node24", name) if name in NEWER_NODE else (name,):
+        if not _place(needed).exists() and (reason := installed(needed)):
+            pytest.skip(f"no {needed} in {KEPT}: {reason}")
+    return _place(name)
+
+
+def _place(name: str) -> Path:
+    return KEPT / name / "node_modules" / ".bin" / ("node" if name == "node24" else name)
 
 
 @cache
@@ -128,7 +142,7 @@ def installed(name: str) -> str:
     npm = ["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder)]
     with (KEPT / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (folder / "node_modules" / ".bin" / name).exists():
+        if _place(name).exists():
             return ""
         ran = subprocess.run(
             [*npm, PACKAGES[name]],

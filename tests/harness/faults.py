@@ -43,7 +43,7 @@ async def full(watched: Watched, _: Any, forward: Forward) -> None:
         said = theirs.aiter_bytes()  # closed with its last reference, and the response with it
         await anext(said)
         await forward()
-    await until(lambda: server.engine.stats().running == 0)
+    await until(lambda: server.engine.stats().running == 0, within=30)
 
 
 def failing(after: int) -> Fault:

@@ -28,5 +28,5 @@ async def test_the_engine_stops_when_the_harness_is_stopped(name: str, tmp_path:
         (job,) = engine.jobs
         assert list(engine.aborts) == [job.turn]
         assert [(seen.status, seen.left) for seen in server.seen] == [(200, True)]
-        await until(lambda: len(server.server.conductor) == 0)
+        await until(lambda: len(server.server.conductor) == 0, within=30)
         assert server.server.replica.lanes.parsing == 0
