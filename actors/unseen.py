@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from turns.blocks import Message, Opaque
+from turns.blocks import Message, Opaque, Reasoning
 from turns.turn import Turn
 
 HEADER = "x-treadle-ignored"
+OURS = "treadle"
+"""How every seal of ours begins, of whatever version."""
+
 LONGEST = 1000
 """Characters of the header; proxies give up at a few thousand for all headers together."""
 
@@ -40,6 +43,13 @@ def _hidden(messages: Iterable[Message]) -> Iterable[str]:
         for block in message.blocks:
             if isinstance(block, Opaque):
                 yield f"messages.{index}:{block.kind}"
+            elif isinstance(block, Reasoning) and not block.text and _foreign(block.seal):
+                yield f"messages.{index}:sealed_reasoning"
+
+
+def _foreign(seal: str) -> bool:
+    """Whether a seal is somebody else's: nobody here can read what it closes."""
+    return bool(seal) and not seal.startswith(OURS)
 
 
 def _plain(name: str) -> str:

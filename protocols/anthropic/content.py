@@ -130,6 +130,15 @@ def _reference(found: Found) -> list[Block]:
     return [ToolReference(name)] if name else _opaque(found)
 
 
+def _addition(found: Found) -> list[Block]:
+    """A tool that is offered from here on: one that was declared and left for later."""
+    if not bodies.given(found.part.tool):
+        return _opaque(found)
+    tool = bodies.part(found.part.tool, wire.decode_block, f"{found.where}.tool")
+    name = tool.tool_name or tool.name
+    return [ToolReference(name)] if tool.type == "tool_reference" and name else _opaque(found)
+
+
 def _image(found: Found) -> list[Block]:
     source = found.source()
     if source.type == "base64" and source.data:
@@ -185,6 +194,7 @@ READERS: dict[str, Reader] = {
     "mcp_tool_use": _call,
     "tool_result": _result,
     "tool_reference": _reference,
+    "tool_addition": _addition,
     "image": _image,
     "document": _document,
     "search_result": _search_result,

@@ -46,6 +46,7 @@ class WireBlock(Struct):
     content: Raw = NULL
     is_error: bool | None = None
     tool_name: str | None = None
+    tool: Raw = NULL
     source: Raw = NULL
     title: str | None = None
     context: str | None = None

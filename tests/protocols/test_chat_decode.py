@@ -186,8 +186,8 @@ def test_sampling_and_output() -> None:
 
 
 def test_unknown_fields_are_named() -> None:
-    turn = apis.decode("chat", logprobs=True, logit_bias={}, tools=[{"type": "web_search"}])
-    assert turn.echo["ignored"] == ["logit_bias", "logprobs", "tools.0:web_search"]
+    turn = apis.decode("chat", prediction={}, logit_bias={}, tools=[{"type": "web_search"}])
+    assert turn.echo["ignored"] == ["logit_bias", "prediction", "tools.0:web_search"]
 
 
 @pytest.mark.parametrize(
