@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -83,6 +84,8 @@ class IngressDeployment:
         )
         self._outside = Outside(chosen, self.ingress, kept, name=short(name))
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
+        gc.collect()
+        gc.freeze()  # vocabularies and modules stay: the collector need not look at them per turn
         self._ticking = [
             asyncio.ensure_future(self.ingress.keep_alive_forever()),
             asyncio.ensure_future(calls.present_forever(_figures(taps))),

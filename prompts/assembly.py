@@ -24,7 +24,10 @@ def assembled(
     ids: list[int] = []
     *before, last = pieces
     for piece in before:
-        ids += _ids(tokenizer, piece, start=not ids)
+        if not isinstance(piece, str):
+            ids += piece
+        elif piece:
+            ids += tokenizer.encode_piece(piece, start=not ids)
     if opening is None or not isinstance(last, str) or not _opens(tokenizer, last, opening):
         ids += _ids(tokenizer, last, start=not ids)
         return ids, -1

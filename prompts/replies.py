@@ -24,6 +24,7 @@ from prompts.traits import Message, Traits
 from turns.blocks import Block, Reasoning, Text, ToolCall
 
 _SLOT = f"{HOLE}w{HOLE}"
+_CHARACTERS = 4_000_000  # of arguments that are remembered as objects
 
 
 class Group(Struct):
@@ -80,6 +81,7 @@ class Replies:
         self._guard = guard
         self._spelling = spelling
         self._memo: Memo[bytes, str] = Memo(4096)
+        self._objects: Memo[str, Any] = Memo(_CHARACTERS)
 
     def message(
         self, blocks: Sequence[Block], *, keep: bool, holes: list[str], arguments: Mapping[str, Any]
@@ -180,12 +182,17 @@ class Replies:
             return {CUSTOM_ARGUMENT: self._guard(call.arguments)}
         if not call.arguments.strip():
             return {}
+        known = self._objects.get(call.arguments)
+        if known is not None:
+            return known
         try:
             value = loads(call.arguments)
         except ValueError:
             value = None
         if isinstance(value, dict):
-            return marked(self._guard.value(value))
+            made = marked(self._guard.value(value))
+            self._objects.put(call.arguments, made, len(call.arguments) + 64)
+            return made
         raw = self._guard(call.arguments)
         return raw if self._traits.raw_arguments else {"arguments": raw}
 

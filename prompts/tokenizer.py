@@ -25,6 +25,7 @@ from turns.errors import InvalidRequestError
 Encode = Callable[[str], list[int]]
 
 _MEMO_TOKENS = 4_000_000
+_PIECE_TOKENS = 500_000  # as lists: 36 bytes each
 _PROBE = (
     "The quick brown fox's 12345 jumps\n\n\n  over it.\tdef f(x, *y):\r\n        return x**2  \n"
     "naïve cafe\u0301 \u212b ﬁ 中文字符 かな 한국어 العربية हिन्दी ไทย 🚀👩\u200d💻 "
@@ -50,6 +51,7 @@ class Tokenizer:
         }
         self._cut = _cutter(self._control.values())
         self._memo: Memo[str, array[int]] = Memo(_MEMO_TOKENS)
+        self._pieces: Memo[tuple[str, bool], Sequence[int]] = Memo(_PIECE_TOKENS)
         self._first, self._rest = self._ordinary(raw)
         self._fast_plain: Encode | None = None
         self._whole: Encode = self._by_hf
@@ -90,6 +92,17 @@ class Tokenizer:
             return self._segments(text, start=start)
         except (TypeError, UnicodeEncodeError):
             return self._segments(text.encode("utf-8", "replace").decode(), start=start)
+
+    def encode_piece(self, text: str, *, start: bool) -> Sequence[int]:
+        """As `encode_guarded`, for what stands between replies and comes again at every turn: a
+        piece that was seen lately is not read again. The ids are not the caller's to change.
+        """
+        key = text, start
+        known = self._pieces.get(key)
+        if known is None:
+            known = self.encode_guarded(text, start=start)
+            self._pieces.put(key, known, len(known) + 64)
+        return known
 
     def encode_text(self, text: str, *, special: bool) -> list[int]:
         """The ids of a text by itself; with `special`, what the tokenizer puts around one too."""
@@ -141,8 +154,9 @@ class Tokenizer:
 
     @property
     def cache(self) -> tuple[int, int]:
-        """Hits and misses of the segment memo; (0, 0) where the fast engine needs none."""
-        return self._memo.hits, self._memo.misses
+        """Hits and misses of what is remembered: pieces, and segments where no engine is fast."""
+        memos = (self._memo, self._pieces)
+        return sum(memo.hits for memo in memos), sum(memo.misses for memo in memos)
 
     @property
     def probe(self) -> str:

@@ -176,3 +176,12 @@ def test_added_plain_text_stays_text() -> None:
     ids = tokenizer.encode("x    <table>", special=False)
     assert ids == tokenizer.encode("x    <table>", special=True)
     assert plain["<table>"] in ids
+
+
+def test_a_piece_that_comes_again_is_not_read_again(tokenizer: Tokenizer) -> None:
+    text = "<|im_start|>user\nthe same words<|im_end|>\n"
+    hits, _ = tokenizer.cache
+    first = tokenizer.encode_piece(text, start=False)
+    assert list(tokenizer.encode_piece(text, start=False)) == list(first)
+    assert tokenizer.cache[0] == hits + 1
+    assert list(first) == tokenizer.encode_guarded(text, start=False)
