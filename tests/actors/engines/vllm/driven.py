@@ -26,6 +26,7 @@ class Driven:
         self.frames: dict[str, list[Frame]] = {}
         self.batches: list[list[Frame]] = []
         self.kv: list[KvEvent] = []
+        self.listeners: list[Callable[[list[Frame]], None]] = []
         self._news = asyncio.Event()
 
     async def start(self) -> EngineInfo:
@@ -33,6 +34,8 @@ class Driven:
         return self.info
 
     def _take(self, frames: list[Frame]) -> None:
+        for listener in self.listeners:
+            listener(frames)
         self.batches.append(frames)
         for frame in frames:
             self.frames.setdefault(frame.turn, []).append(frame)
@@ -92,7 +95,7 @@ def tiny_settings(folder: Path, **fields: Any) -> VllmSettings:
         "load_format": "dummy",
         "eager": True,
         "block_size": 32,
-        "max_model_len": 1024,
+        "max_model_len": 4096,
         "max_turns": 4,
         "kv_cache_gib": 0.0625,
         "threads": 1,

@@ -27,7 +27,7 @@ def prompt(start: int, length: int = 100) -> list[int]:
 
 async def test_engine_says_what_it_is(driven: Driven) -> None:
     info = driven.info
-    assert (info.block_size, info.max_model_len, info.vocab_size) == (32, 1024, 49_152)
+    assert (info.block_size, info.max_model_len, info.vocab_size) == (32, 4096, 49_152)
     assert info.max_turns == 4
     assert info.kv_blocks > 0
     await driven.engine.check()
@@ -119,7 +119,7 @@ async def test_lower_priority_numbers_run_first(driven: Driven) -> None:
 
 
 async def test_without_max_tokens_the_answer_ends_at_the_window(driven: Driven) -> None:
-    made = await driven.answer(job("window", prompt(50, 1000), tokens=None))
+    made = await driven.answer(job("window", prompt(50, 4072), tokens=None))
     assert driven.frames["window"][-1].finish == "length"
     assert len(made) == 24
 
