@@ -16,6 +16,9 @@ from rich.table import Table
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+PIPE_WIDTH = 240
+"""Columns of a table that goes into a file or a pipe, where nothing says how many there are."""
+
 NO, NOT_ASKED = 1, 2
 """Exit codes: the answer is no; it could not be asked."""
 
@@ -26,6 +29,8 @@ class Output:
     def __init__(self, *, as_json: bool = False) -> None:
         self.as_json = as_json
         self.person = Console(highlight=False, soft_wrap=True)
+        if not self.person.is_terminal:
+            self.person.width = PIPE_WIDTH
         self.aside = Console(stderr=True, highlight=False, soft_wrap=True)
 
     def give(self, value: Any, told: Callable[[Console], None]) -> None:
