@@ -9,7 +9,7 @@ from turns.events import Event, TextDelta, ToolCallReady, TurnStarted
 def test_gaps_and_leads_are_measured_between_batches() -> None:
     times = iter([10.0, 10.5, 12.5, 13.0])
     pace = Pace(lambda: next(times))
-    ready = ToolCallReady("{}")
+    ready = ToolCallReady(0, "{}")
     batches: list[list[Event]] = [
         [TurnStarted(1, 0)],
         [TextDelta("a"), ready],
