@@ -25,7 +25,7 @@ from turns.frames import Job
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(400),  # the first test starts the engine
+    pytest.mark.timeout(900),  # the first test starts the engine
     pytest.mark.filterwarnings("ignore"),  # torch and vLLM warn as they are imported
 ]
 

@@ -19,7 +19,7 @@ from tests.serving.vllm.shared import SharedEngine
 pytestmark = [
     pytest.mark.vllm,
     pytest.mark.asyncio(loop_scope="session"),
-    pytest.mark.timeout(400),  # the first test starts the engine
+    pytest.mark.timeout(900),  # the first test starts the engine
     pytest.mark.filterwarnings("ignore"),  # torch and vLLM warn as they are imported
 ]
 
