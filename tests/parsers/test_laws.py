@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -8,11 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from parsers.detokenizer import Detokenizer, Piece
+from parsers.machine import TurnParser
 from parsers.write import write
 from tests.conformance.verdict import unlawful
 from tests.parsers.outputs import (
     NAMES,
     SPECIAL,
+    TOOLS,
     cuts,
     garbage,
     grammar,
@@ -220,3 +223,40 @@ def _bare(text: str) -> str:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_laws_see_both_grammars(name: str) -> None:
     assert grammar(name).calls
+
+
+@LAWS
+@given(st.data(), names, tails, garbage, st.integers(2, 9))
+def test_events_so_far_depend_on_the_tokens_so_far_and_not_on_their_cuts(
+    data, name, tail, output, size
+) -> None:
+    """So a turn can go on elsewhere: another parser is fed what was said, and nothing is told."""
+    pieces = tokens(output)
+    at = data.draw(st.integers(0, len(pieces)))
+    frames = [pieces[i : min(i + size, at)] for i in range(0, at, size)]
+    one, other = (
+        TurnParser(grammar(name), mint=lambda i, n: f"{n}_{i}", tools=TOOLS, tail=tail, ids=True)
+        for _ in range(2)
+    )
+    told = [event for frame in frames for event in one.feed(frame)]
+    again = [event for piece in pieces[:at] for event in other.feed([piece])]
+    assert joined(told) == joined(again)
+    ended, same = (
+        [event for piece in pieces[at:] for event in each.feed([piece])]
+        + each.finish("stop", Usage(reasoning=1))
+        for each in (one, other)
+    )
+    assert ended == same
+
+
+def joined(events: list[Event]) -> list[Any]:
+    """The events, neighbouring deltas of one block as one."""
+    found: list[Any] = []
+    for event in events:
+        kind = type(event).__name__
+        text = next((getattr(event, f) for f in ("text", "json") if hasattr(event, f)), None)
+        if text is not None and found and found[-1][0] == kind:
+            found[-1] = (kind, found[-1][1] + text)
+        else:
+            found.append((kind, text if text is not None else event))
+    return found
