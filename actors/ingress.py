@@ -15,13 +15,15 @@ from collections.abc import Iterator, Sequence
 from actors import fitting
 from actors.conductor import Conductor, Flight
 from actors.exchange import Exchange, Silent
+from actors.hinting import Hinting
 from actors.keeper import Keeper
 from actors.model_names import ModelNames
-from actors.model_service import ModelService
+from actors.model_service import ChoiceTaken, ModelService
 from actors.prefixes import Prefixes
 from actors.reception import Limits
 from actors.replay import Prepared, Replay
 from actors.turn_watch import Heard, Remember, TurnWatch
+from actors.warming import Ended, Warmer
 from observe.metrics import Metrics
 from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived, TurnRouted
 from observe.taps import Tap
@@ -54,6 +56,8 @@ class Ingress:
         self.taps = taps
         self._metrics = metrics
         self._keeper = keeper
+        self._hinting = Hinting(keeper)
+        self.warmer = Warmer(conductor)
         self.replay = replay
         self.prefixes = Prefixes(metrics.prefix_break)
         self.limits = limits or Limits()
@@ -85,7 +89,8 @@ class Ingress:
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
         heard = Heard(names, time.time())
         self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
-        self._keeper.seen(turn, harness=harness, at=heard.at)
+        kept = self._hinting.received(turn, harness=harness, at=heard.at)
+        self.warmer.begun(owner, turn.session)
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
             if fitting.asked(turn) and not model.admits(prepared.prompt):
@@ -94,7 +99,9 @@ class Ingress:
             prompt = prepared.prompt
             model.admit(prompt)
             asked = time.time()
-            taken = await model.choose(turn, prompt)
+            turn = await self._hinting.filled(turn, kept)
+            pinned = self.warmer.pinned(owner, turn.session)
+            taken = await model.choose(turn, prompt, tenant=owner, pinned=pinned)
         except BaseException as error:
             self._never_begun(heard, error)
             raise
@@ -111,7 +118,7 @@ class Ingress:
             fold=exchange.fold,
             taps=self.taps,
             keeper=self._keeper,
-            remember=self._remembering(model, prepared, exchange),
+            remember=self._remembering(model, turn, taken, prepared, exchange, size=size),
         )
         replicas = (taken.replica, *taken.others)
         try:
@@ -132,14 +139,39 @@ class Ingress:
         self._metrics.truncated(whole.turn.api, dropped)
         return fitted, dropped
 
-    def _remembering(self, model: ModelService, prepared: Prepared, exchange: Exchange) -> Remember:
+    def _remembering(
+        self,
+        model: ModelService,
+        turn: Turn,
+        taken: ChoiceTaken,
+        prepared: Prepared,
+        exchange: Exchange,
+        *,
+        size: int,
+    ) -> Remember:
         """What the turn generates is in the ledger before its client can go on from it."""
         exchange.keeps = True
+        owner, hints = prepared.owner, turn.hints
+
+        async def prepare(following: Turn) -> Prepared:
+            return await self.prepared(model, following, size=size, owner=owner)
 
         def remember(reply: Reply, output: Sequence[int]) -> None:
             prompter = model.folder.prompter
             exchange.keeping = self.replay.remember(prompter, prepared, reply, output)
             self.prefixes.ended(prompter, prepared, reply, output)
+            self._hinting.replied(turn, reply.usage.output)
+            ended = Ended(
+                model,
+                prepared,
+                taken.replica,
+                reply,
+                [*prepared.prompt.ids, *output[:-1]],
+                retain_s=hints.retain_s,
+                speculate=hints.speculative_prefill,
+                final=hints.final,
+            )
+            self.warmer.ended(ended, prepare, exchange.keeping)
 
         return remember
 
@@ -186,5 +218,6 @@ class Ingress:
         while True:
             await asyncio.sleep(self.keepalive_s / 4)
             now = loop.time()
+            self.warmer.refresh()
             for exchange in list(self._live):
                 exchange.keep_alive(now, self.keepalive_s)

@@ -109,15 +109,20 @@ class ModelService:
         window = self.context_window
         return not window or len(prompt.ids) < window
 
-    async def choose(self, turn: Turn, prompt: Prompt) -> ChoiceTaken:
-        """The replica for this turn, reserved. Raises OverloadedError when the fleet is full."""
+    async def choose(
+        self, turn: Turn, prompt: Prompt, *, tenant: str = "", pinned: bool = False
+    ) -> ChoiceTaken:
+        """The replica for this turn, reserved. Raises OverloadedError when the fleet is full.
+
+        Tenants wait in turn where there is a queue; a `pinned` prefix is kept warm where it is.
+        """
         cards = self.fleet.cards
         if not cards:
             raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
         # Where no lane is open, at the very start, one that is about to be will do.
         usable = {r: card for r, card in cards.items() if self._heard(card)} or cards
         block = next(iter(cards.values())).block_size
-        hashes = chain(prompt.ids, block)
+        hashes = chain(prompt.ids, block, turn.salt)
         last = hashes[-1] if hashes else 0
         ask = Ask(
             turn=turn.id,
@@ -126,6 +131,9 @@ class ModelService:
             priority=turn.hints.priority,
             osl=turn.hints.osl,
             session=turn.session,
+            tenant=tenant,
+            latency=turn.hints.latency_sensitivity,
+            pinned=pinned,
             exclude=tuple(r for r in cards if r not in usable),
         )
         answer = await self._asking.answer(ask)
@@ -175,6 +183,7 @@ class ModelService:
             ),
             stop_ids=prompt.stop_ids,
             priority=-turn.hints.priority,
+            salt=turn.salt,
             conversation=turn if conversation else None,
             thinking_budget=prompt.thinking_budget,
             constraint=constraint(
