@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from actors.exchange import Exchange
 from actors.ingress import Ingress
-from protocols import ids
+from actors.spoken import spoken
 from turns.blocks import Message, Reasoning, Text, ToolCall, ToolResult
 from turns.errors import InvalidRequestError
 from turns.events import Event, Usage
@@ -64,15 +64,8 @@ class OpenCalls:
 
     def note(self, owner: str, turn: Turn, reply: Reply, size: int) -> None:
         """Remember the reply's calls. Without an owner nobody could ask, so nothing is kept."""
-        spell = ids.tool_use if turn.api == "messages" else ids.call
-        blocks: list[Text | Reasoning | ToolCall] = []
-        names: list[str] = []
-        for block in reply.blocks:
-            if isinstance(block, ToolCall):
-                names.append(spell(block.id, turn.id, len(names)))
-                blocks.append(replace(block, id=names[-1]))
-            elif isinstance(block, Text | Reasoning):
-                blocks.append(block)
+        blocks = spoken(turn, reply)
+        names = [block.id for block in blocks if isinstance(block, ToolCall)]
         if not owner or not self.most or not names:
             return
         made = self._counted(owner, turn.session, len(names))

@@ -16,6 +16,7 @@ from actors import fitting
 from actors.conductor import Conductor
 from actors.exchange import Exchange, Silent
 from actors.flights import Flight
+from actors.hinting import Hinting
 from actors.keeper import Keeper
 from actors.model_names import ModelNames
 from actors.model_service import ModelService
@@ -23,6 +24,7 @@ from actors.prefixes import Prefixes
 from actors.reception import Limits
 from actors.replay import Prepared, Replay
 from actors.turn_watch import Heard, Remember, TurnWatch
+from actors.warming import Ended, Warmer
 from observe.metrics import Metrics
 from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived
 from observe.taps import Tap
@@ -57,6 +59,8 @@ class Ingress:
         self.taps = taps
         self._metrics = metrics
         self._keeper = keeper
+        self._hinting = Hinting(keeper)
+        self.warmer = Warmer(conductor)
         self.replay = replay
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
@@ -88,7 +92,8 @@ class Ingress:
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
         heard = Heard(names, time.time(), owner=owner)
         self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
-        self._keeper.seen(turn, owner=owner, harness=harness, at=heard.at)
+        kept = self._hinting.received(turn, owner=owner, harness=harness, at=heard.at)
+        self.warmer.begun(owner, turn.session)
         prompter = model.folder.prompter
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
@@ -103,16 +108,18 @@ class Ingress:
                 memo=prompter.tokenizer.cache,
             )
             model.admit(turn, prompt)
+            turn = await self._hinting.filled(turn, kept)
             watch = TurnWatch(
                 heard,
                 model=model,
                 turn=turn,
                 prompt=prompt,
+                pinned=self.warmer.pinned(owner, turn.session),
                 fold=exchange.fold,
                 pace=exchange.pace,
                 taps=self.taps,
                 keeper=self._keeper,
-                remember=self._remembering(model, prepared, exchange),
+                remember=self._remembering(model, turn, prepared, exchange, size=size),
             )
             replicas = await watch.choose()
         except BaseException as error:
@@ -136,14 +143,38 @@ class Ingress:
         self._metrics.truncated(whole.turn.api, dropped)
         return fitted, dropped
 
-    def _remembering(self, model: ModelService, prepared: Prepared, exchange: Exchange) -> Remember:
+    def _remembering(
+        self,
+        model: ModelService,
+        turn: Turn,
+        prepared: Prepared,
+        exchange: Exchange,
+        *,
+        size: int,
+    ) -> Remember:
         """What the turn generates is in the ledger before its client can go on from it."""
         exchange.keeps = True
+        owner, hints = prepared.owner, turn.hints
 
-        def remember(reply: Reply, output: Sequence[int]) -> None:
+        async def prepare(following: Turn) -> Prepared:
+            return await self.prepared(model, following, size=size, owner=owner)
+
+        def remember(reply: Reply, output: Sequence[int], replica: str) -> None:
             prompter = model.folder.prompter
             exchange.keeping = self.replay.remember(prompter, prepared, reply, output)
             self.prefixes.ended(prompter, prepared, reply, output)
+            self._hinting.replied(turn, reply.usage.output)
+            ended = Ended(
+                model,
+                prepared,
+                replica,
+                reply,
+                [*prepared.prompt.ids, *output[:-1]],
+                retain_s=hints.retain_s,
+                speculate=hints.speculative_prefill,
+                final=hints.final,
+            )
+            self.warmer.ended(ended, prepare, exchange.keeping)
 
         return remember
 
@@ -203,5 +234,6 @@ class Ingress:
         while True:
             await asyncio.sleep(self.keepalive_s / 4)
             now = loop.time()
+            self.warmer.refresh()
             for exchange in list(self._live):
                 exchange.keep_alive(now, self.keepalive_s)

@@ -122,7 +122,8 @@ class Intake:
         if spec.dispatch and not turn.echo.get("dispatch"):
             turn.echo["dispatch"] = spec.dispatch
         self.ingress.decoded(turn, time.perf_counter() - began)
-        turn = replace(turn, salt=asked.caller.salt)
+        # Whose it is comes first: a client can part its own prompts, never reach another tenant's.
+        turn = replace(turn, salt=asked.caller.salt + (turn.salt and f"/{turn.salt}"))
         seal = self.ingress.replay.seals(asked.owner)
         ignored = unseen(turn)
         return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)

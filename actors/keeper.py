@@ -12,7 +12,7 @@ from typing import Any
 
 from sessions.records import REPLY, TURNS, SessionSeen, StoredReply
 from sessions.store import Store, Write, write
-from turns.turn import Turn
+from turns.turn import Hints, Turn
 
 BOUND = 1000
 
@@ -26,8 +26,12 @@ class Keeper:
         self._bound = bound
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def seen(self, turn: Turn, *, owner: str, harness: str, at: float) -> None:
-        """Note the turn's session and the hints that came with it. No session, nothing to note."""
+    def seen(
+        self, turn: Turn, *, owner: str, harness: str, at: float, osl: int = 0
+    ) -> asyncio.Future[Any] | None:
+        """Note the turn's session and the hints that came with it; gives the session's record to
+        come. None where there is no session to note, or too many writes wait.
+        """
         if turn.session:
             seen = SessionSeen(
                 owner=owner,
@@ -36,9 +40,11 @@ class Keeper:
                 harness=harness,
                 model=turn.model,
                 parent=turn.parent_session,
-                hints=turn.hints,
+                hints=None if turn.hints == Hints() else turn.hints,
+                osl=osl,
             )
-            self._spawn(self.store.touch_session(seen, self._ttl))
+            return self._spawn(self.store.touch_session(seen, self._ttl))
+        return None
 
     def put(self, *writes: Write) -> asyncio.Future[Any] | None:
         """Put records; gives what to wait for, None where too many wait already."""

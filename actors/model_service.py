@@ -126,10 +126,13 @@ class ModelService:
         window = self.context_window
         return not window or len(prompt.ids) < window
 
-    async def choose(self, turn: Turn, prompt: Prompt, *, lost: str = "") -> ChoiceTaken:
+    async def choose(
+        self, turn: Turn, prompt: Prompt, *, lost: str = "", tenant: str = "", pinned: bool = False
+    ) -> ChoiceTaken:
         """The replica for this turn, reserved. Raises OverloadedError when the fleet is full.
 
         `lost` names the replica that has just lost it, which nobody is sent to for a while.
+        Tenants wait in turn where there is a queue; a `pinned` prefix is kept warm where it is.
         """
         cards = self.fleet.cards
         if not cards:
@@ -149,6 +152,9 @@ class ModelService:
             priority=turn.hints.priority,
             osl=turn.hints.osl,
             session=turn.session,
+            tenant=tenant,
+            latency=turn.hints.latency_sensitivity,
+            pinned=pinned,
             exclude=tuple(r for r in cards if r not in usable),
         )
         answer = await self._asking.answer(ask)

@@ -31,8 +31,10 @@ from turns.blocks import ToolCall
 from turns.reply import CutCall, Fold, Reply
 from turns.turn import Turn
 
-Remember = Callable[[Reply, Sequence[int]], None]
-"""Has what a turn generated remembered; called before the turn's client hears of its end."""
+Remember = Callable[[Reply, Sequence[int], str], None]
+"""Has what a turn generated remembered, and on which replica it ended; called before the turn's
+client hears of its end.
+"""
 
 
 class Heard(msgspec.Struct):
@@ -55,6 +57,7 @@ class TurnWatch:
         "_model",
         "_output",
         "_pace",
+        "_pinned",
         "_prompt",
         "_remember",
         "_taken",
@@ -70,6 +73,7 @@ class TurnWatch:
         model: ModelService,
         turn: Turn,
         prompt: Prompt,
+        pinned: bool,
         fold: Fold,
         pace: Pace,
         taps: Tap,
@@ -80,6 +84,7 @@ class TurnWatch:
         self._model = model
         self._turn = turn
         self._prompt = prompt
+        self._pinned = pinned
         self._taken: ChoiceTaken | None = None
         self._attempt = 0
         self._told = False
@@ -101,7 +106,9 @@ class TurnWatch:
 
     async def _choose(self, prompt: Prompt, lost: str) -> Sequence[str]:
         asked = time.time()
-        taken = self._taken = await self._model.choose(self._turn, prompt, lost=lost)
+        taken = self._taken = await self._model.choose(
+            self._turn, prompt, lost=lost, tenant=self._heard.owner, pinned=self._pinned
+        )
         now = time.time()
         self._attempt += 1
         if self._attempt == 1:
@@ -139,6 +146,7 @@ class TurnWatch:
         self._output = ids
 
     def landed(self) -> None:
+        replica = "" if self._taken is None else self._taken.replica
         self.leave()
         now, heard, reply = time.time(), self._heard, self._fold.reply()
         names, seconds = heard.names, now - heard.at
@@ -158,7 +166,7 @@ class TurnWatch:
         stop = reply.stop or "cancelled"  # the client left before the end
         self._taps.turn_ended(TurnEnded(names, now, stop, reply.usage, seconds, *self._paces()))
         if reply.stop is not None:
-            self._remember(reply, self._output)
+            self._remember(reply, self._output, replica)
             self._keep(reply, now)
 
     def _paces(self) -> tuple[float, float]:

@@ -6,14 +6,19 @@ is as good as absent, and a malformed hint is reported, never an error.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from turns.turn import Hints
 
 LONGEST = 256
+LONGEST_TTL = 24 * 3600
+_TTL = re.compile(r"^(?P<count>[0-9]{1,6})(?P<unit>[smh]?)$")
+_UNITS = {"s": 1, "m": 60, "h": 3600}
 DISPATCH = ("events", "comments", "off")
 # (session, parent) header pairs of harnesses that name a conversation by one header.
 PLAIN = (
@@ -29,11 +34,12 @@ PLAIN = (
 class AgentHints(msgspec.Struct):
     """`nvext.agent_hints`, and the shape that the `x-treadle-*` headers are read into."""
 
-    priority: int | None = None
-    osl: int | None = None
-    latency_sensitivity: float | None = None
+    priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    osl: Annotated[int, Meta(ge=1, le=2**31)] | None = None
+    latency_sensitivity: Annotated[float, Meta(ge=0, le=1)] | None = None
     speculative_prefill: bool | None = None
     deadline_s: float | None = None
+    final: bool | None = None
 
 
 def plain(headers: Mapping[str, str], name: str) -> str:
@@ -89,6 +95,37 @@ def hints(headers: Mapping[str, str], nvext: Any, ignored: list[str]) -> Hints:
         elif (hint := getattr(read, name)) is not None:
             good[name] = hint
     return Hints(**good)
+
+
+def retention(headers: Mapping[str, str], nvext: Any, *controls: Any) -> int:
+    """Seconds that a prompt shall stay cached: the longest explicit ttl, 0 where there is none.
+
+    From `x-treadle-cache-ttl`, `nvext.cache_control` and `cache_control`: `{"ttl": "1h"}`. Without
+    a ttl the cache's own ways are meant, and nothing is kept on purpose.
+    """
+    within = nvext.get("cache_control") if isinstance(nvext, dict) else None
+    found = [
+        seconds(control.get("ttl")) for control in (within, *controls) if isinstance(control, dict)
+    ]
+    return max(seconds(plain(headers, "x-treadle-cache-ttl")), *found, 0)
+
+
+def seconds(said: Any) -> int:
+    """`"5m"`, `"1h"`, `"90s"`, `90`; anything else is 0."""
+    if isinstance(said, int) and not isinstance(said, bool):
+        return min(max(said, 0), LONGEST_TTL)
+    match = _TTL.match(said) if isinstance(said, str) else None
+    if match is None:
+        return 0
+    return min(int(match["count"]) * _UNITS[match["unit"] or "s"], LONGEST_TTL)
+
+
+def salt(headers: Mapping[str, str], nvext: Any) -> str:
+    """What keeps a prompt apart in prefix caches: `x-treadle-cache-salt`, `nvext.cache_salt`."""
+    said = nvext.get("cache_salt") if isinstance(nvext, dict) else None
+    return plain(headers, "x-treadle-cache-salt") or (
+        said[:LONGEST] if isinstance(said, str) else ""
+    )
 
 
 def dispatch(headers: Mapping[str, str]) -> str:

@@ -21,7 +21,8 @@ class RecordError(ValueError):
 
 class SessionSeen(Struct, frozen=True):
     """A turn that shows a session. Empty fields say nothing and change nothing; `hints` is None
-    when the harness gave none with this turn.
+    when the harness gave none with this turn. `osl` is how long its replies are expected to be, in
+    tokens, by those that were seen.
     """
 
     owner: str
@@ -31,6 +32,7 @@ class SessionSeen(Struct, frozen=True):
     model: str = ""
     parent: str = ""
     hints: Hints | None = None
+    osl: int = 0
 
 
 class SessionRecord(Struct, frozen=True):
@@ -45,6 +47,7 @@ class SessionRecord(Struct, frozen=True):
     model: str = ""
     parent: str = ""
     hints: Hints = field(default_factory=Hints)
+    osl: int = 0
 
 
 def touched(record: SessionRecord | None, seen: SessionSeen) -> SessionRecord:
@@ -60,6 +63,7 @@ def touched(record: SessionRecord | None, seen: SessionSeen) -> SessionRecord:
         model=seen.model or before.model,
         parent=before.parent or seen.parent,
         hints=before.hints if seen.hints is None else seen.hints,
+        osl=seen.osl or before.osl,
     )
 
 

@@ -99,6 +99,8 @@ class RedisStore:
             fields += ["model", seen.model]
         if seen.hints is not None:
             fields += ["hints", msgpack.encode(seen.hints)]
+        if seen.osl:
+            fields += ["osl", seen.osl]
         key = _key("session", seen.owner, seen.key)
         args: list[Any] = [_ms(ttl), repr(seen.at), seen.parent, *fields]
         async with _reached(self.url):
@@ -186,6 +188,7 @@ def _session(owner: str, key: str, found: Mapping[Any, Any]) -> SessionRecord:
             model=found.get(b"model", b"").decode(),
             parent=found.get(b"parent", b"").decode(),
             hints=_hints.decode(found[b"hints"]) if b"hints" in found else Hints(),
+            osl=int(found.get(b"osl", 0)),
         )
     except (KeyError, ValueError) as error:
         raise RecordError(f"a stored session cannot be read: {error!r}") from error

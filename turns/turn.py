@@ -86,7 +86,9 @@ class Hints(Struct, frozen=True, omit_defaults=True):
 
     `priority`: higher is more urgent. `osl`: expected output length in tokens.
     `latency_sensitivity`: 0 (batch) to 1 (interactive). `deadline_s`: seconds that the whole task
-    has left; `task_tokens`: tokens that it has left (Anthropic's `task_budget`).
+    has left; `task_tokens`: tokens that it has left (Anthropic's `task_budget`). `retain_s`:
+    seconds that the prompt shall be kept in the cache (`cache_control` with a ttl). `final`: the
+    session ends with this turn.
     """
 
     priority: int = 0
@@ -95,6 +97,8 @@ class Hints(Struct, frozen=True, omit_defaults=True):
     speculative_prefill: bool = False
     deadline_s: float | None = None
     task_tokens: int | None = None
+    retain_s: int = 0
+    final: bool = False
 
 
 class Turn(Struct, frozen=True):
@@ -104,7 +108,8 @@ class Turn(Struct, frozen=True):
     the chat template as it is. `edits` say what the client wants forgotten of its history, as
     received (Anthropic's `context_management`). `previous` is the id of a stored response that this
     turn continues. `servers` have tools that we run; `approved` are ids of calls to them that stand
-    in `messages` without a result, because the client had to consent first.
+    in `messages` without a result, because the client had to consent first. `salt` keeps the prompt
+    apart in prefix caches: whose it is, and what the client adds.
     """
 
     id: str
@@ -126,7 +131,6 @@ class Turn(Struct, frozen=True):
     edits: tuple[dict[str, Any], ...] = ()
     servers: tuple[ToolServer, ...] = ()
     approved: tuple[str, ...] = ()
+    salt: str = ""
     echo: dict[str, Any] = field(default_factory=dict)
     """Request fields that only this API's own encoder reads back (metadata, include_usage …)."""
-    salt: str = ""
-    """Whose prefixes it may share: those of turns of the same salt. Never from the request."""

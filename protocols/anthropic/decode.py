@@ -15,6 +15,7 @@ from protocols import bodies
 from protocols import headers as heads
 from protocols.anthropic import content, wire
 from protocols.anthropic.declared import tools
+from protocols.anthropic.retention import ttls
 from protocols.anthropic.tool_servers import servers
 from turns.blocks import Block, Message, Role, ToolCall, ToolResult
 from turns.turn import Hints, OutputFormat, Sampling, Thinking, ToolChoice, Turn
@@ -52,7 +53,8 @@ def _decode(body: bytes, headers: Mapping[str, str], turn_id: str, *, counting: 
         sampling=_sampling(request),
         thinking=_thinking(request),
         output=_output(request),
-        hints=_hints(headers, request, ignored),
+        hints=_hints(headers, request, ignored, ttls(body, request)),
+        salt=heads.salt(headers, request.nvext),
         stream=bool(request.stream),
         session=session or _session_of(request.metadata),
         parent_session=parent,
@@ -67,8 +69,13 @@ def _decode(body: bytes, headers: Mapping[str, str], turn_id: str, *, counting: 
     )
 
 
-def _hints(headers: Mapping[str, str], request: wire.Request, ignored: list[str]) -> Hints:
-    hints = heads.hints(headers, request.nvext, ignored)
+def _hints(
+    headers: Mapping[str, str], request: wire.Request, ignored: list[str], controls: list[Any]
+) -> Hints:
+    hints = msgspec.structs.replace(
+        heads.hints(headers, request.nvext, ignored),
+        retain_s=heads.retention(headers, request.nvext, request.cache_control, *controls),
+    )
     budget = request.output_config.task_budget if request.output_config else None
     if budget is None:
         return hints

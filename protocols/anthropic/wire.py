@@ -66,6 +66,7 @@ class WireTool(Struct):
     strict: bool | None = None
     defer_loading: bool | None = None
     mcp_server_name: str = ""
+    cache_control: Any = None
     default_config: ToolConfig | None = None
     configs: dict[str, ToolConfig] | None = None
     tools: list[dict[str, Any]] | None = None

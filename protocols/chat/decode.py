@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from protocols import bodies, drawn, freeform
 from protocols import headers as heads
 from protocols.chat import wire
@@ -36,7 +38,11 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         sampling=_sampling(request),
         thinking=_thinking(request),
         output=_output(request.response_format),
-        hints=heads.hints(headers, request.nvext, ignored),
+        hints=replace(
+            heads.hints(headers, request.nvext, ignored),
+            retain_s=heads.retention(headers, request.nvext, request.cache_control),
+        ),
+        salt=heads.salt(headers, request.nvext),
         stream=bool(request.stream),
         session=session or (request.prompt_cache_key or "")[: heads.LONGEST],
         parent_session=parent,

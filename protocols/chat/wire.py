@@ -168,6 +168,7 @@ class Request(Struct):
     chat_template: str | None = None
     prompt_cache_key: str | None = None
     nvext: Any = None
+    cache_control: Any = None
     store: Any = None
     metadata: Any = None
     user: Any = None

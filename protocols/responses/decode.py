@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from protocols import bodies, drawn
 from protocols import headers as heads
@@ -50,7 +51,11 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         sampling=_sampling(request),
         thinking=_thinking(request.reasoning),
         output=_output(request.text),
-        hints=heads.hints(headers, request.nvext, ignored),
+        hints=replace(
+            heads.hints(headers, request.nvext, ignored),
+            retain_s=heads.retention(headers, request.nvext, request.cache_control),
+        ),
+        salt=heads.salt(headers, request.nvext),
         stream=bool(request.stream),
         session=session or _session_of(request),
         parent_session=parent,

@@ -134,6 +134,7 @@ class Request(Struct):
     type: str | None = None
     chat_template_kwargs: dict[str, Any] | None = None
     nvext: Any = None
+    cache_control: Any = None
     stream_options: Any = None
     prompt_cache_retention: Any = None
 

@@ -1,0 +1,249 @@
+"""Warming: prefixes computed before a turn asks for them, and kept while a session is silent.
+
+Two reasons, one means: a prompt of one token's reply, of the lowest priority, on the replica that
+has the session. After a turn that ended in tool calls (hint `speculative_prefill`) it computes what
+is known of the next prompt, and only where that differs from what the turn itself has left in the
+cache: reasoning that is not kept, a call that is written anew. While a prefix is pinned
+(`cache_control` with a ttl) it touches it, since no engine can pin. Whatever warms a session ends
+when its next turn comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+import uuid
+from array import array
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import takewhile
+from operator import eq
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actors.conductor import Conductor
+from actors.flights import Flight
+from actors.model_service import ModelService
+from actors.replay import Prepared
+from actors.spoken import spoken
+from prompts.prompter import Prompt
+from turns.blocks import Message, Text, ToolCall, ToolResult
+from turns.errors import EngineError, TreadleError
+from turns.events import Event
+from turns.reply import Reply
+from turns.turn import Turn
+
+log = logging.getLogger(__name__)
+
+LAST = -(2**20)
+"""Priority of what warms: after every turn that somebody waits for."""
+
+REFRESH = 20.0
+"""Seconds of silence after which a pinned prefix is touched."""
+
+PINNED_TOKENS = 1_000_000
+"""Tokens that one tenant may have pinned through one ingress; its oldest pin goes first."""
+
+RESULTS = ("0", "\n")
+"""Two results that share no beginning: where two prompts with them part, the known part ends."""
+
+Key = tuple[str, str]
+Prepare = Callable[[Turn], Awaitable[Prepared]]
+
+
+class Ended(Struct, frozen=True):
+    """A turn that came to its end. `resident` is what it left in its replica's cache."""
+
+    model: ModelService
+    prepared: Prepared
+    replica: str
+    reply: Reply
+    resident: list[int]
+    retain_s: int = 0
+    speculate: bool = False
+    final: bool = False
+
+
+class Pin(Struct):
+    """A prefix that is kept. Times in monotonic seconds."""
+
+    ended: Ended
+    prompt: array[int]
+    until: float
+    touched: float
+
+
+class Unheard:
+    """Takes what nobody listens to."""
+
+    def take(self, events: list[Event]) -> None:
+        pass
+
+    def began(self, cached: int) -> None:
+        pass
+
+    def generated(self, ids: Sequence[int]) -> None:
+        pass
+
+    async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
+        """A prefix is warm where its session is or not at all."""
+        raise EngineError("its replica is gone")
+
+
+class Warming(Unheard):
+    """One warm prompt under way; forgotten when it is over."""
+
+    def __init__(self, over: Callable[[], None]) -> None:
+        self._over = over
+
+    def landed(self) -> None:
+        self._over()
+
+
+class Warmer:
+    """One per ingress. `prepare` renders a turn as the ingress does."""
+
+    def __init__(
+        self, conductor: Conductor, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._conductor = conductor
+        self._clock = clock
+        self._flights: dict[Key, Flight] = {}
+        self._thinking: dict[Key, asyncio.Task[None]] = {}
+        self.pins: dict[Key, Pin] = {}
+        self.warmed = 0
+
+    def pinned(self, owner: str, session: str) -> bool:
+        """Whether the session's prefix is kept."""
+        pin = self.pins.get((owner, session))
+        return pin is not None and pin.until > self._clock()
+
+    def begun(self, owner: str, session: str) -> None:
+        """The session's real turn is here: nothing must stand in its way."""
+        key = (owner, session)
+        thinking = self._thinking.pop(key, None)
+        if thinking is not None:
+            thinking.cancel()
+        flight = self._flights.pop(key, None)
+        if flight is not None:
+            self._conductor.cancel(flight)
+        if key in self.pins:
+            self.pins[key].touched = self._clock()
+
+    def ended(
+        self, ended: Ended, prepare: Prepare, keeping: asyncio.Future[object] | None = None
+    ) -> None:
+        """A turn of a session is over; `keeping` is its way into the ledger."""
+        key = (ended.prepared.owner, ended.prepared.turn.session)
+        if not key[1]:
+            return
+        if ended.final:
+            self.pins.pop(key, None)
+            return
+        if ended.retain_s:
+            self._pin(key, ended)
+        calls = any(isinstance(block, ToolCall) for block in ended.reply.blocks)
+        if ended.speculate and calls and key not in self._thinking:
+            task = asyncio.ensure_future(self._speculate(key, ended, prepare, keeping))
+            self._thinking[key] = task
+            task.add_done_callback(lambda done: self._thought(key, done))
+
+    def refresh(self) -> None:
+        """Touch the pinned prefixes that were silent for `REFRESH`; call it now and then."""
+        now = self._clock()
+        for key, pin in list(self.pins.items()):
+            if pin.until <= now:
+                del self.pins[key]
+            elif now - pin.touched >= REFRESH and key not in self._flights:
+                pin.touched = now
+                self._warm(key, pin.ended, pin.prompt.tolist())
+
+    async def stop(self) -> None:
+        """End what is under way."""
+        for owner, session in {*self._flights, *self._thinking}:
+            self.begun(owner, session)
+        self.pins.clear()
+
+    def _pin(self, key: Key, ended: Ended) -> None:
+        now = self._clock()
+        self.pins.pop(key, None)  # the newest pin stands last
+        prompt = array("I", ended.prepared.prompt.ids)
+        if len(prompt) > PINNED_TOKENS:
+            return
+        self.pins[key] = Pin(ended, prompt, now + ended.retain_s, now)
+        own = [one for one in self.pins if one[0] == key[0]]
+        tokens = sum(len(self.pins[one].prompt) for one in own)
+        for oldest in own:
+            if tokens <= PINNED_TOKENS:
+                break
+            tokens -= len(self.pins.pop(oldest).prompt)
+
+    async def _speculate(
+        self, key: Key, ended: Ended, prepare: Prepare, keeping: asyncio.Future[object] | None
+    ) -> None:
+        if keeping is not None:
+            await asyncio.wait([keeping])
+        before = ended.prepared
+        following = [next_turn(before.turn, ended.reply, text) for text in RESULTS]
+        one, other = [(await prepare(turn)).prompt.ids for turn in following]
+        known = one[: max(0, shared(one, other) - 1)]  # its last token may merge with the result
+        card = ended.model.fleet.cards.get(ended.replica)
+        if card is None:
+            return
+        resident = shared(known, ended.resident) // card.block_size
+        if len(known) // card.block_size > resident:
+            self._warm(key, ended, known)
+
+    def _thought(self, key: Key, task: asyncio.Task[None]) -> None:
+        if self._thinking.get(key) is task:
+            del self._thinking[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("a next prompt could not be foreseen: %r", error)
+
+    def _warm(self, key: Key, ended: Ended, ids: list[int]) -> None:
+        if ended.replica not in ended.model.fleet.cards:
+            self.pins.pop(key, None)
+            return
+        turn = ended.prepared.turn
+        quiet = replace(
+            turn,
+            id=f"warm-{uuid.uuid4().hex}",
+            messages=(),
+            sampling=replace(turn.sampling, max_tokens=1, stop=()),
+            hints=replace(turn.hints, priority=LAST),
+        )
+        prompt: Prompt = replace(ended.prepared.prompt, ids=ids)
+        job = ended.model.job(quiet, prompt)
+        job = replace(job, conversation=None, constraint=None, thinking_budget=None)
+
+        def over() -> None:
+            if self._flights.get(key) is flight:
+                del self._flights[key]
+
+        watch = Warming(over)
+        with contextlib.suppress(TreadleError):
+            flight = self._conductor.begin(job, ended.model.lease, [ended.replica], watch, watch)
+            self._flights[key] = flight
+            self.warmed += 1
+
+
+def shared(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many leading tokens two prompts have in common."""
+    size = min(len(one), len(other))
+    if one[:size] == other[:size]:
+        return size
+    return sum(1 for _ in takewhile(bool, map(eq, one, other)))
+
+
+def next_turn(turn: Turn, reply: Reply, text: str) -> Turn:
+    """The session's next turn, were `text` the result of each call: all else is as it was."""
+    blocks = spoken(turn, reply)
+    results = tuple(
+        ToolResult(block.id, (Text(text),), name=block.name)
+        for block in blocks
+        if isinstance(block, ToolCall)
+    )
+    said = (Message("assistant", tuple(blocks)), Message("tool", results))
+    return replace(turn, messages=turn.messages + said, previous="", store=False)

@@ -1,0 +1,170 @@
+"""Hints on every API, from the request to the router and the engine, and from turn to turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from router.decision import Ask
+from router.router import Router
+from tests.serving.asks import PATHS, TOOLS, ask
+from tests.serving.server import Server, serving, settings
+from tests.serving.sessions import Session
+from tests.serving.waits import until
+
+EACH = pytest.mark.parametrize("api", PATHS)
+CALL = {"call": {"tool": "forecast", "arguments": {"days": 1, "place": "Bergen"}}}
+SPECULATE: dict[str, Any] = {
+    "extra_body": {"nvext": {"agent_hints": {"speculative_prefill": True}}},
+    "extra_headers": {"x-treadle-session": "s1"},
+}
+SMALL = {"block_size": 4, "max_model_len": 16_384}
+LONG = " ".join(f"word{n}" for n in range(60))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Ask]:
+    """What routers were asked."""
+    seen: list[Ask] = []
+    choose = Router.choose
+
+    def heard(self: Router, asked: Ask, now: float) -> Any:
+        seen.append(asked)
+        return choose(self, asked, now)
+
+    monkeypatch.setattr(Router, "choose", heard)
+    return seen
+
+
+async def post(server: Server, api: str, headers: dict[str, str], **fields: Any) -> None:
+    answer = await server.http.post(PATHS[api], json=ask(api, **fields), headers=headers)
+    assert answer.status_code == 200, answer.text
+
+
+@EACH
+async def test_hints_reach_router_and_engine_and_hold_for_the_session(
+    api: str, asked: list[Ask]
+) -> None:
+    async with serving() as server:
+        mine = {"x-treadle-session": "s1", "authorization": "Bearer me"}
+        agent = {"priority": 5, "osl": 77, "latency_sensitivity": 0.9}
+        await post(server, api, mine, nvext={"agent_hints": agent, "cache_salt": "apart"})
+        await server.keeper.settled()
+        await post(server, api, mine)
+        record = await server.store.session("", "s1")
+        assert record is not None
+        assert (record.hints.priority, record.turns) == (5, 2)
+        for one in asked:
+            assert (one.priority, one.osl, one.latency) == (5, 77, 0.9)
+            assert one.tenant
+        first, second = server.engine.jobs
+        assert [first.priority, second.priority] == [-5, -5]
+        assert (first.salt, second.salt) == ("apart", "")
+        assert asked[0].hashes != asked[1].hashes
+        await post(server, api, {"x-treadle-session": "s2", "x-treadle-priority": "-3"})
+        assert (asked[2].priority, asked[2].latency) == (-3, None)
+        assert server.engine.jobs[2].priority == 3
+
+
+@EACH
+async def test_the_length_of_a_reply_is_learnt(api: str, asked: list[Ask]) -> None:
+    async with serving() as server:
+        server.says({"text": LONG})
+        mine = {"x-treadle-session": "s1"}
+        await post(server, api, mine)
+        await server.keeper.settled()
+        await post(server, api, mine)
+        said = len(server.engine.output[server.engine.jobs[0].turn])
+        assert asked[0].osl is None
+        assert asked[1].osl is not None
+        assert abs(asked[1].osl - said) <= 2
+        await server.keeper.settled()
+        record = await server.store.session("", "s1")
+        assert record is not None
+        assert record.osl == asked[1].osl
+        assert record.hints.osl is None  # what was learnt is nothing that was said
+
+
+@EACH
+async def test_the_next_prompt_is_computed_ahead_where_reasoning_is_dropped(api: str) -> None:
+    async with serving(settings(model={"family": "step3"}, options=SMALL)) as server:
+        server.says({"think": LONG}, {"text": "Checking. "}, CALL)
+        session = Session(server, api, stream=True)
+        session.body |= SPECULATE
+        await session.turn()
+        await until(lambda: len(server.engine.jobs) == 2)
+        first, warm = server.engine.jobs
+        assert warm.turn.startswith("warm-")
+        assert warm.priority > first.priority
+        await until(lambda: not server.ingress.warmer._flights)
+        await session.turn()
+        real = server.engine.jobs[2]
+        assert real.prompt[: len(warm.prompt)] == warm.prompt
+        assert len(warm.prompt) > len(first.prompt)
+        assert server.engine.cached[real.turn] >= len(warm.prompt) // 4 * 4
+        await session.close()
+
+
+@EACH
+async def test_nothing_is_computed_ahead_where_the_reply_is_kept(api: str) -> None:
+    async with serving(settings(model={"family": "qwen3_5"})) as server:
+        server.says({"text": "Checking. "}, CALL)
+        session = Session(server, api, stream=True)
+        session.body |= SPECULATE
+        await session.turn()
+        await until(lambda: not server.ingress.warmer._thinking)
+        assert len(server.engine.jobs) == 1
+        await session.close()
+
+
+@pytest.mark.parametrize(
+    ("api", "fields"),
+    [
+        pytest.param("messages", {"cache_control": {"type": "ephemeral", "ttl": "1h"}}, id="top"),
+        pytest.param(
+            "messages",
+            {
+                "system": [
+                    {
+                        "type": "text",
+                        "text": "Be brief.",
+                        "cache_control": {"type": "ephemeral", "ttl": "1h"},
+                    }
+                ]
+            },
+            id="system-block",
+        ),
+        pytest.param(
+            "messages",
+            {
+                "tools": [
+                    TOOLS["messages"][0] | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+                ]
+            },
+            id="tool",
+        ),
+        pytest.param("chat", {"cache_control": {"ttl": "1h"}}, id="chat"),
+        pytest.param("responses", {"nvext": {"cache_control": {"ttl": 3600}}}, id="responses"),
+    ],
+)
+async def test_a_ttl_pins_the_session_until_it_ends(
+    api: str, fields: dict[str, Any], asked: list[Ask]
+) -> None:
+    async with serving() as server:
+        mine = {"x-treadle-session": "s1", "authorization": "Bearer me"}
+        await post(server, api, mine, **fields)
+        (pin,) = server.ingress.warmer.pins.values()
+        assert pin.prompt.tolist() == server.engine.jobs[0].prompt
+        assert 3500 < pin.until - pin.touched <= 3600
+        await post(server, api, mine | {"x-treadle-final": "true"}, **fields)
+        assert [one.pinned for one in asked] == [False, True]
+        assert server.ingress.warmer.pins == {}
+
+
+@EACH
+async def test_a_breakpoint_without_a_ttl_pins_nothing(api: str) -> None:
+    async with serving() as server:
+        mine = {"x-treadle-session": "s1"}
+        await post(server, api, mine, cache_control={"type": "ephemeral"})
+        assert server.ingress.warmer.pins == {}
