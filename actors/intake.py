@@ -23,8 +23,11 @@ from actors.model_service import ModelService
 from actors.reception import Asked
 from actors.response_store import Earlier, ResponseStore
 from actors.server_tools.serving import ServerTools, ours
+from actors.turn_notes import TurnNotes
 from actors.unseen import header, unseen
 from observe.taps import Taps
+from observe.trace_context import carrying
+from observe.turn_traces import TurnTraces
 from prompts.prompter import PromptSettings
 from protocols.protocol import Encoder, Protocol
 from protocols.registry import APIS
@@ -93,12 +96,15 @@ class Intake:
         calls: OpenCalls | None = None,
         attachments: Attachments | None = None,
         tools: ServerTools | None = None,
+        *,
+        traces: TurnTraces | None = None,
     ) -> None:
         self.ingress = ingress
         self._attachments = attachments or Attachments(PdfReader(PdfLimits()))
         self._calls = calls
         self._tools = tools
         self.responses = responses
+        self.notes = TurnNotes(traces or TurnTraces())
         self.allowances = Allowances()
         ingress.taps = Taps(ingress.taps, self.allowances)
         self._keeping: set[asyncio.Task[None]] = set()
@@ -165,6 +171,7 @@ class Intake:
     async def begin(self, read: Read, exchange: Exchange) -> Flight:
         """Put the turn in the air; its events come to `exchange`. Raises TreadleError."""
         turn, asked = read.turn, read.asked
+        exchange.ended.add_done_callback(self.notes.noting(turn, asked, exchange))
         if turn.store:
             exchange.landing = lambda reply: self._landed(read, reply)
         if self._tools is not None and ours(turn):
@@ -186,15 +193,16 @@ class Intake:
         asked = read.asked
         self.allowances.enter(asked.caller, turn.id)
         try:
-            return await self.ingress.begin(
-                turn,
-                exchange,
-                size=size,
-                owner=asked.owner,
-                request=asked.id,
-                harness=asked.headers.get("user-agent", "")[:HARNESS],
-                ignored=read.ignored,
-            )
+            with carrying(asked.headers):
+                return await self.ingress.begin(
+                    turn,
+                    exchange,
+                    size=size,
+                    owner=asked.owner,
+                    request=asked.id,
+                    harness=asked.headers.get("user-agent", "")[:HARNESS],
+                    ignored=read.ignored,
+                )
         except BaseException:
             self.allowances.leave(turn.id)
             raise

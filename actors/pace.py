@@ -43,6 +43,10 @@ class Pace:
     def longest(self) -> float:
         return self._longest
 
+    def lasted(self) -> float:
+        """From the first batch to the last."""
+        return self._last - self._first if self._steps else -1.0
+
     def lead(self, call: int) -> float:
         """How long before the turn's last event its `call`-th complete call was there."""
         return self._last - self.ready[call] if call < len(self.ready) else -1.0

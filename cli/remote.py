@@ -106,7 +106,7 @@ def reaches(variable: str = KEY) -> Callable[[F], F]:
     """Gives a command `--url` and `--key-file`, and the server as its argument `remote`."""
 
     def decorate(command: F) -> F:
-        @click.option("--url", default=URL, show_default=True, envvar="TREADLE_URL")
+        @click.option("--url", "--base-url", default=URL, show_default=True, envvar="TREADLE_URL")
         @click.option(
             "--key-file",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),

@@ -35,11 +35,13 @@ from actors.server_tools.allowed import AllowedServer
 from actors.server_tools.serving import ServerToolLimits, ServerTools
 from actors.sockets import Sockets
 from actors.token_pages import token_pages
+from actors.trace_pages import trace_pages
 from deployments import profiles
 from deployments.access import doorkeeper
 from deployments.seals import given
 from deployments.settings import AppSettings, AttachmentSettings
 from observe.audit import Audit
+from observe.turn_traces import TurnTraces
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
@@ -66,7 +68,8 @@ class Outside:
         attached = attachments(settings.ingress.attachments)
         noted = calls if calls.most else None
         tools = server_tools(settings, ingress, noted)
-        intake = Intake(ingress, responses, noted, attached, tools)
+        self.traces = traces = TurnTraces(settings.observe.turns_folder)
+        intake = Intake(ingress, responses, noted, attached, tools, traces=traces)
         self._ingress, self._name = ingress, name
         self.gossip = Gossip(store, name or ALONE)
         self.gossip.tell(FIGURES, self._snapshot, every=FIGURES_BEATS)
@@ -82,6 +85,7 @@ class Outside:
             model_pages(ingress),
             token_pages(intake),
             prefix_pages(ingress),
+            trace_pages(traces),
             response_pages(intake, self.background),
             conversation_pages(intake),
             admin_pages(keyring, self.doors, audit),

@@ -33,6 +33,7 @@ from observe.logs import Logs
 from observe.metrics import Metrics
 from observe.seen import RouterState, ToolRunEnded
 from observe.taps import Tap, Taps
+from observe.tracing import tracer
 from sessions.guarded_store import GuardedStore
 from sessions.memory_store import MemoryStore
 from sessions.redis_store import RedisStore
@@ -51,7 +52,7 @@ class IngressDeployment:
             raise RuntimeError(trouble)
         name = ray.get_runtime_context().get_actor_name() or ""
         metrics = Metrics([model.name for model in chosen.models])
-        taps = Taps(metrics, Logs())
+        taps = Taps(metrics, Logs(), *spans(chosen.observe.traces))
         self._conductor = Conductor(perseverance(chosen))
         self._readers = LaneReaders(self._conductor, name, taps)
         calls = RouterCalls(router, name)
@@ -131,6 +132,16 @@ async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
     url = await deployment.url.remote()
     store: Store = MemoryStore() if url == MEMORY else RedisStore(url)
     return GuardedStore(store, tap, timeout=settings.timeout_s)
+
+
+def spans(endpoint: str) -> list[Tap]:
+    """The tap that tells a collector of turns, where there is one."""
+    made = tracer("turns", endpoint)
+    if made is None:
+        return []
+    from observe.spans import TurnSpans  # noqa: PLC0415 - of an extra
+
+    return [TurnSpans(made)]
 
 
 def short(actor: str) -> str:

@@ -212,6 +212,17 @@ class AccessSettings(Strict):
     audit_file: str = ""
 
 
+class ObserveSettings(Strict):
+    """What is told of turns beyond metrics and logs. `traces`: the base URL of an OTLP collector
+    ("": what the environment's `OTEL_EXPORTER_OTLP_ENDPOINT` says, if anything). `turns_folder`:
+    each turn goes into a file there, its request word for word, for `treadle replay`; "" keeps
+    none.
+    """
+
+    traces: str = ""
+    turns_folder: str = ""
+
+
 class AppSettings(Strict):
     """The arguments of the Serve application `deployments.app:build`."""
 
@@ -225,6 +236,7 @@ class AppSettings(Strict):
     store: StoreSettings = StoreSettings()
     seals: SealSettings = SealSettings()
     access: AccessSettings = AccessSettings()
+    observe: ObserveSettings = ObserveSettings()
 
     @model_validator(mode="after")
     def names_are_unique(self) -> AppSettings:

@@ -50,75 +50,98 @@ class Metrics:
 
     def __init__(self, models: Collection[str] = ()) -> None:
         self._models = frozenset(models)
-        self.registry = registry = CollectorRegistry()
+        self.registry = CollectorRegistry()
+        self._of_turns()
+        self._of_prompts()
+        self._of_the_fleet()
 
-        def counter(name: str, what: str, *labels: str) -> Counter:
-            return Counter(f"treadle_{name}", what, labels, registry=registry)
+    def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        return Counter(f"treadle_{name}", what, labels, registry=self.registry)
 
-        def gauge(name: str, what: str, *labels: str) -> Gauge:
-            return Gauge(f"treadle_{name}", what, labels, registry=registry)
+    def _gauge(self, name: str, what: str, *labels: str) -> Gauge:
+        return Gauge(f"treadle_{name}", what, labels, registry=self.registry)
 
-        def histogram(name: str, what: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-            return Histogram(f"treadle_{name}", what, labels, buckets=buckets, registry=registry)
+    def _histogram(
+        self, name: str, what: str, buckets: tuple[float, ...], *labels: str
+    ) -> Histogram:
+        named = f"treadle_{name}"
+        return Histogram(named, what, labels, buckets=buckets, registry=self.registry)
 
+    def _of_turns(self) -> None:
         turn = ("api", "model")
-        self._refused = counter(
+        self._refused = self._counter(
             "requests_refused", "Requests that never became turns.", "api", "kind"
         )
-        self._received = counter("turns_received", "Turns received.", *turn)
-        self._ignored = counter("ignored", "Parts of requests that nobody acted on.", "api", "part")
-        self._in_flight = gauge("turns_in_flight", "Turns received and not over.", "api")
-        self._ended = counter("turns_ended", "Turns that ended, by stop.", *turn, "stop")
-        self._failed = counter(
+        self._received = self._counter("turns_received", "Turns received.", *turn)
+        self._ignored = self._counter(
+            "ignored", "Parts of requests that nobody acted on.", "api", "part"
+        )
+        self._in_flight = self._gauge("turns_in_flight", "Turns received and not over.", "api")
+        self._ended = self._counter("turns_ended", "Turns that ended, by stop.", *turn, "stop")
+        self._failed = self._counter(
             "turns_failed", "Turns that failed, by kind.", *turn, "kind", "streamed"
         )
-        self._seconds = histogram("turn_seconds", "Received to ended.", _SECONDS, *turn)
-        self._first = histogram("ttft_seconds", "Received to first event.", _SECONDS, *turn)
-        self._gap = histogram("gap_seconds", "Mean time between events, by turn.", _GAPS, *turn)
-        self._longest = histogram(
+        self._seconds = self._histogram("turn_seconds", "Received to ended.", _SECONDS, *turn)
+        self._first = self._histogram("ttft_seconds", "Received to first event.", _SECONDS, *turn)
+        self._gap = self._histogram(
+            "gap_seconds", "Mean time between events, by turn.", _GAPS, *turn
+        )
+        self._longest = self._histogram(
             "longest_gap_seconds", "Longest time between events, by turn.", _GAPS, *turn
         )
-        self._tokens = counter("tokens", "Tokens, by kind; input includes cached.", "model", "kind")
-        self._share = histogram(
+        self._tokens = self._counter(
+            "tokens", "Tokens, by kind; input includes cached.", "model", "kind"
+        )
+        self._share = self._histogram(
             "cached_share", "Share of the prompt that the cache held.", _SHARES, "model"
         )
-        self._breaks = counter(
+        self._breaks = self._counter(
             "prefix_break", "Prompts that do not begin as the turn before.", "model", "cause"
         )
-        self._truncated = counter("truncated", "Messages that did not fit into a prompt.", "api")
-        self._preparing = histogram(
+
+    def _of_prompts(self) -> None:
+        self._truncated = self._counter(
+            "truncated", "Messages that did not fit into a prompt.", "api"
+        )
+        self._preparing = self._histogram(
             "prepare_seconds", "Time to make a prompt, by stage.", _ROUTING, "model", "stage"
         )
-        self._replies = counter(
+        self._replies = self._counter(
             "replies_replayed", "Earlier replies in prompts: known or not.", "model", "outcome"
         )
-        self._memo = gauge(
+        self._memo = self._gauge(
             "tokenizer_memo", "Look-ups in the tokenizer's memo.", "model", "outcome"
         )
-        self._events = counter("events", "Events brought by lanes.")
-        self._lead = histogram(
+
+    def _of_the_fleet(self) -> None:
+        self._events = self._counter("events", "Events brought by lanes.")
+        self._lead = self._histogram(
             "dispatch_lead_seconds",
             "How long before its turn was over a tool call could be dispatched.",
             _SECONDS,
             "model",
         )
-        self._runs = counter("tool_runs_ended", "Runs of streaming tools, by ending.", "ending")
-        self._run_rows = counter("tool_run_rows", "Rows that runs of streaming tools read.")
-        self._run_seconds = histogram("tool_run_seconds", "Runs of streaming tools.", _SECONDS)
-        self._turned_away = counter("turned_away", "Requests refused at the gate.", "kind")
-        self._calls = counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
-        self._routed = counter("router_decisions", "Replicas chosen, by why.", "why")
-        self._moved = counter("turns_moved", "Turns routed again after their first replica.")
-        self._routing = histogram("router_seconds", "Time to choose a replica.", _ROUTING)
-        self._redis_up = gauge("redis_up", "1 while the session store answers.")
+        self._runs = self._counter(
+            "tool_runs_ended", "Runs of streaming tools, by ending.", "ending"
+        )
+        self._run_rows = self._counter("tool_run_rows", "Rows that runs of streaming tools read.")
+        self._run_seconds = self._histogram(
+            "tool_run_seconds", "Runs of streaming tools.", _SECONDS
+        )
+        self._turned_away = self._counter("turned_away", "Requests refused at the gate.", "kind")
+        self._calls = self._counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
+        self._routed = self._counter("router_decisions", "Replicas chosen, by why.", "why")
+        self._moved = self._counter("turns_moved", "Turns routed again after their first replica.")
+        self._routing = self._histogram("router_seconds", "Time to choose a replica.", _ROUTING)
+        self._redis_up = self._gauge("redis_up", "1 while the session store answers.")
         self._redis_up.set(1)
-        self._trouble = counter("redis_trouble", "Store calls that failed.", "operation")
-        self._away = counter("redis_away_seconds", "Time the session store was away.")
-        self._lanes = gauge("lanes", "Lanes open.")
-        self._depth = gauge("lane_depth", "Turns in the air on lanes.", "figure")
-        self._lanes_lost = counter("lanes_lost", "Lanes lost.")
-        self._lane_turns = counter("lane_turns_lost", "Turns that were on a lost lane.")
-        self._router = gauge("router_state", "The router's state, by figure.", "figure")
+        self._trouble = self._counter("redis_trouble", "Store calls that failed.", "operation")
+        self._away = self._counter("redis_away_seconds", "Time the session store was away.")
+        self._lanes = self._gauge("lanes", "Lanes open.")
+        self._depth = self._gauge("lane_depth", "Turns in the air on lanes.", "figure")
+        self._lanes_lost = self._counter("lanes_lost", "Lanes lost.")
+        self._lane_turns = self._counter("lane_turns_lost", "Turns that were on a lost lane.")
+        self._router = self._gauge("router_state", "The router's state, by figure.", "figure")
 
     def render(self, name: str = "", others: Mapping[str, bytes] | None = None) -> bytes:
         """All figures in Prometheus' text form, beside the snapshots of other processes. `name` is

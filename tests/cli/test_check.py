@@ -25,9 +25,10 @@ def config(tmp_path: Path, *, http: dict[str, Any] | None = None, **args: Any) -
     return file
 
 
-@pytest.mark.parametrize("name", [name for name in known() if name not in {"cpu", "tools"}])
-def test_what_is_shipped_is_fine(name: str) -> None:
-    assert problems(find(name)) == []
+@pytest.mark.parametrize("name", known())
+def test_what_is_shipped_is_fine_but_for_models_that_are_not_here(name: str) -> None:
+    found = [one for one in problems(find(name)) if not one.path.endswith(".folder")]
+    assert found == []
 
 
 def test_a_config_that_is_fine_has_no_problems(tmp_path: Path) -> None:

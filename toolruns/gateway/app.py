@@ -25,6 +25,7 @@ from toolruns.gateway.calls import Calls, Result
 from toolruns.gateway.listing import FIXED, listed
 from toolruns.gateway.plans import Plans
 from toolruns.gateway.resources import read_resource, templates
+from toolruns.gateway.spans import TRACE
 from toolruns.rows.handles import UnknownHandleError
 from turns.errors import TreadleError
 
@@ -219,8 +220,13 @@ def caller_of(ctx: Context) -> Caller:
         client=client or headers.get("user-agent", ""),
         modern=ctx.protocol_version in MODERN_PROTOCOL_VERSIONS,
         version=ctx.protocol_version,
-        meta=dict(ctx.meta or {}),
+        meta=_traced(headers) | dict(ctx.meta or {}),
     )
+
+
+def _traced(headers: Mapping[str, str]) -> dict[str, str]:
+    """The trace of an HTTP request, where its call does not say one itself (`_meta`)."""
+    return {name: headers[name] for name in TRACE if name in headers}
 
 
 def _as_result(result: Result) -> types.CallToolResult:

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
+import httpx
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -14,6 +15,7 @@ from opentelemetry.trace import StatusCode
 
 from observe.tracing import tracer
 from tests.toolruns.gateway.house import call, eventually, house
+from tests.toolruns.gateway.test_http import body_of, site
 from toolruns.gateway.spans import Spans
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -121,3 +123,18 @@ async def test_a_collector_receives_them_over_http(tmp_path):
 def test_without_an_endpoint_nothing_is_exported(monkeypatch):
     monkeypatch.delenv("OTEL_EXPORTER_OTLP_ENDPOINT", raising=False)
     assert tracer("toolruns-nowhere") is None
+
+
+async def test_a_trace_of_the_http_request_goes_on(tmp_path, free_port, kept, spans):
+    """A harness that knows nothing of MCP's `_meta` sends it as it does to any server."""
+    async with (
+        site(tmp_path, free_port, spans=spans) as here,
+        httpx.AsyncClient(timeout=60) as http,
+    ):
+        arguments = {"do": "endless", "consume_until": "count >= 30"}
+        body, headers = body_of("modern", "orders", arguments)
+        answer = await http.post(here.url, json=body, headers=headers | {"traceparent": PARENT})
+        assert answer.status_code == 200, answer.text
+        await eventually(kept.get_finished_spans)
+    (span,) = kept.get_finished_spans()
+    assert f"{span.context.trace_id:032x}" == PARENT.split("-")[1]

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.serving.keyed import asking
+from tests.serving.server import Server, serving, settings
+
+APIS = ["/v1/messages", "/v1/chat/completions", "/v1/responses"]
+FUNCTION = {"name": "weather", "parameters": {"type": "object"}}
+TOOLS: dict[str, list[dict[str, Any]]] = {
+    "/v1/messages": [{"name": "weather", "input_schema": {"type": "object"}}],
+    "/v1/chat/completions": [{"type": "function", "function": FUNCTION}],
+    "/v1/responses": [{"type": "function"} | FUNCTION],
+}
+CALL = {"call": {"tool": "weather", "arguments": {}}}
+
+
+async def recorded(folder: Path) -> Path:
+    """A server's recording of turns on every API, streamed and whole, one going on from another."""
+    async with serving(settings(observe={"turns_folder": str(folder)})) as server:
+        server.says({"text": "Hello."}, CALL)
+        for api in APIS:
+            for stream in (False, True):
+                body = asking(api, stream=stream, tools=TOOLS[api])
+                answer = await server.http.post(api, json=body)
+                assert answer.status_code == 200, answer.text
+        first = await server.http.post("/v1/responses", json=asking("/v1/responses", store=True))
+        on = asking("/v1/responses", previous_response_id=first.json()["id"])
+        assert (await server.http.post("/v1/responses", json=on)).status_code == 200
+        await asyncio.to_thread(server.outside.traces.settled)
+    return next(iter(folder.glob("turns-*.jsonl")))  # noqa: ASYNC240 - the only one
+
+
+async def test_turns_are_recorded_replayed_and_compared(asked: Any, tmp_path: Path) -> None:
+    file = await recorded(tmp_path / "turns")
+    assert file.stat().st_mode & 0o077 == 0
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert len(lines) == 8
+    assert {line["path"] for line in lines} == {*APIS}
+    assert all(line["body"]["model"] == "lab-model" and line["output"] for line in lines)
+    assert lines[0]["blocks"][1] == {"kind": "call", "size": 2, "tool": "weather"}
+    async with serving() as server:
+        server.says({"text": "Another text."}, CALL)
+        same = await asked("replay", str(file), "--base-url", server.url)
+        assert "error" not in same, same
+        assert (same["asked"], same["failed"], same["of_another_shape"]) == (8, 0, 0)
+        assert same["ttft"]["now"]["p50"] > 0
+        assert same["output_tokens"]["now"] > 0
+        server.says({"text": "No call."})
+        other = await asked("replay", str(file), "--base-url", server.url, "--most", "6")
+        assert other["of_another_shape"] == 6
+        unknown = await asked("replay", str(file), "--url", server.url, "--model", "none")
+        assert unknown["failed"] == 8
+        assert "does not exist" in unknown["turns"][0]["error"]
+
+
+async def test_a_file_that_is_no_recording_is_said(asked: Any, tmp_path: Path) -> None:
+    file = tmp_path / "other.jsonl"
+    file.write_text('{"turn": 1}\n')
+    assert "no recording" in (await asked("replay", str(file)))["error"]
+    file.write_text("")
+    assert "no turns" in (await asked("replay", str(file)))["error"]
+
+
+async def turned(server: Server) -> str:
+    server.says({"text": "Hello."}, CALL)
+    body = asking("/v1/messages", tools=TOOLS["/v1/messages"])
+    answer = await server.http.post("/v1/messages", json=body, headers={"x-api-key": "mine"})
+    return str(answer.json()["id"])
+
+
+async def test_a_turn_is_shown_to_who_asked_it(asked: Any, typed: Any) -> None:
+    mine = {"TREADLE_API_KEY": "mine"}
+    async with serving() as server:
+        turn = await turned(server)
+        found = await asked("trace", turn, "--url", server.url, env=mine)
+        told = await asyncio.to_thread(typed, "trace", turn, "--url", server.url, env=mine)
+        theirs = {"TREADLE_API_KEY": "theirs"}
+        other = await asked("trace", turn, "--url", server.url, env=theirs)
+    assert [block["kind"] for block in found["blocks"]] == ["text", "call"]
+    assert found["gap"] >= 0
+    assert "body" not in found
+    assert "Hello" not in json.dumps(found)
+    assert "weather" in told.output
+    assert "tokens in" in told.output
+    assert "no turn" in other["error"]
+
+
+def test_parity_is_a_command_too(typed: Any, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_text(json.dumps({"one": 2, "two": 3}))
+    told = typed("parity", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "--json")
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.stdout)["p"] == 1.0
