@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from actors import fitting
 from actors.conductor import Conductor
@@ -24,6 +24,7 @@ from actors.reception import Limits
 from actors.replay import Prepared, Replay
 from actors.turn_watch import Heard, Remember, TurnWatch
 from observe.metrics import Metrics
+from observe.record import Timeline
 from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived
 from observe.taps import Tap
 from sessions.past_turns import PastTurns
@@ -51,12 +52,14 @@ class Ingress:
         limits: Limits | None = None,
         past: PastTurns | None = None,
         keepalive_s: float = 10.0,
+        timeline: Callable[[str], Timeline | None] = lambda _: None,
     ) -> None:
         self.conductor = conductor
         self.models = models
         self.taps = taps
         self._metrics = metrics
         self._keeper = keeper
+        self._timeline = timeline
         self.replay = replay
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
@@ -86,10 +89,8 @@ class Ingress:
         """
         model = self.names.model(turn.model)
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
-        heard = Heard(names, time.time(), owner=owner)
-        self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
-        self._keeper.seen(turn, owner=owner, harness=harness, at=heard.at)
-        prompter = model.folder.prompter
+        told = TurnReceived(names, time.time(), turn.stream, harness, tuple(ignored), owner)
+        heard = self._received(told, turn, exchange)
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
             if fitting.asked(turn) and not model.admits(prepared.prompt):
@@ -100,7 +101,7 @@ class Ingress:
                 model.spec.name,
                 prepared.stages,
                 replies=(prompt.spliced, len(prepared.plan.memories)),
-                memo=prompter.tokenizer.cache,
+                memo=model.folder.prompter.tokenizer.cache,
             )
             model.admit(turn, prompt)
             watch = TurnWatch(
@@ -125,6 +126,12 @@ class Ingress:
             watch.leave()
             self._never_begun(heard, error)
             raise
+
+    def _received(self, told: TurnReceived, turn: Turn, exchange: Exchange) -> Heard:
+        self.taps.turn_received(told)
+        exchange.timeline = self._timeline(turn.id)
+        self._keeper.seen(turn, owner=told.owner, harness=told.harness, at=told.at)
+        return Heard(told.names, told.at, owner=told.owner)
 
     async def _fitted(
         self, model: ModelService, whole: Prepared, size: int, owner: str
