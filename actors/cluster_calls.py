@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from actors.engines.engine import EngineStats, KvEvent
+from actors.fleet_load import ModelLoad, decode_load
 from actors.messages import ReplicaCard, Settlement, encode
 from router.decision import Ask, Choice, Decision
 
@@ -48,6 +49,7 @@ class RouterCalls:
         self._choose, self._admitted, self._gone = handle.choose, handle.admitted, handle.gone
         self._settle_all, self._left, self._came = handle.settle, handle.left, handle.came
         self._orders = handle.orders
+        self._fleet = handle.fleet
         self._settled: list[Settlement] = []
         self._flush: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
@@ -102,6 +104,10 @@ class RouterCalls:
                 continue
             for turn in turns:
                 park(turn)
+
+    async def fleet(self) -> list[ModelLoad]:
+        """Each model's engines and their load."""
+        return decode_load(await apart(self._fleet))
 
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""

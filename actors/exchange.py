@@ -17,6 +17,7 @@ from actors.flights import Flight
 from actors.pace import Pace
 from actors.reception import ClientGoneError
 from actors.stream import Brake, Send, Writer
+from observe.record import Timeline
 from protocols.protocol import Encoder, Protocol
 from turns.errors import EngineError, OverloadedError, TreadleError, UnavailableError
 from turns.events import Event, TurnFailed, TurnStarted
@@ -92,7 +93,8 @@ class Exchange:
 
     `landing` is awaited with the reply of a turn that came to its end, before the client is told;
     so is `keeping`, what is being written of it, where the turn `keeps` anything. `dropped` of the
-    conversation's messages did not fit into the model's window.
+    conversation's messages did not fit into the model's window. `timeline` is told each step where
+    somebody wants to know when what came.
     """
 
     def __init__(self) -> None:
@@ -100,6 +102,7 @@ class Exchange:
         self.keeps = False
         self.dropped = 0
         self.keeping: asyncio.Future[Any] | None = None
+        self.timeline: Timeline | None = None
         loop = asyncio.get_running_loop()
         self.first: asyncio.Future[Event] = loop.create_future()
         self.ended: asyncio.Future[None] = loop.create_future()
@@ -115,6 +118,8 @@ class Exchange:
         add = self.fold.add
         for event in events:
             add(event)
+        if self.timeline is not None:
+            self.timeline.step(events)
         if not self.first.done():
             self.first.set_result(events[0])
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from actors import fitting
 from actors.conductor import Conductor
@@ -26,6 +26,7 @@ from actors.replay import Prepared, Replay
 from actors.turn_watch import Heard, Remember, TurnWatch
 from actors.warming import Ended, Warmer
 from observe.metrics import Metrics
+from observe.record import Timeline
 from observe.seen import Names, RequestRefused, TurnEnded, TurnFailed, TurnReceived
 from observe.taps import Tap
 from sessions.past_turns import PastTurns
@@ -53,6 +54,7 @@ class Ingress:
         limits: Limits | None = None,
         past: PastTurns | None = None,
         keepalive_s: float = 10.0,
+        timeline: Callable[[str], Timeline | None] = lambda _: None,
     ) -> None:
         self.conductor = conductor
         self.models = models
@@ -61,6 +63,7 @@ class Ingress:
         self._keeper = keeper
         self._hinting = Hinting(keeper)
         self.warmer = Warmer(conductor)
+        self._timeline = timeline
         self.replay = replay
         self.limits = limits or Limits()
         self.keepalive_s = keepalive_s
@@ -90,11 +93,10 @@ class Ingress:
         """
         model = self.names.model(turn.model)
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
-        heard = Heard(names, time.time(), owner=owner)
-        self.taps.turn_received(TurnReceived(names, heard.at, turn.stream, harness, tuple(ignored)))
+        told = TurnReceived(names, time.time(), turn.stream, harness, tuple(ignored), owner)
+        heard = self._received(told, exchange)
         kept = self._hinting.received(turn, owner=owner, harness=harness, at=heard.at)
         self.warmer.begun(owner, turn.session)
-        prompter = model.folder.prompter
         try:
             prepared = await self.prepared(model, turn, size=size, owner=owner)
             if fitting.asked(turn) and not model.admits(prepared.prompt):
@@ -105,7 +107,7 @@ class Ingress:
                 model.spec.name,
                 prepared.stages,
                 replies=(prompt.spliced, len(prepared.plan.memories)),
-                memo=prompter.tokenizer.cache,
+                memo=model.folder.prompter.tokenizer.cache,
             )
             model.admit(turn, prompt)
             turn = await self._hinting.filled(turn, kept)
@@ -132,6 +134,11 @@ class Ingress:
             watch.leave()
             self._never_begun(heard, error)
             raise
+
+    def _received(self, told: TurnReceived, exchange: Exchange) -> Heard:
+        self.taps.turn_received(told)
+        exchange.timeline = self._timeline(told.names.turn)
+        return Heard(told.names, told.at, owner=told.owner)
 
     async def _fitted(
         self, model: ModelService, whole: Prepared, size: int, owner: str

@@ -12,7 +12,7 @@ import logging
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -80,7 +80,8 @@ class Prefixes:
         self._tell = tell
         self._models = models
         self._past = past
-        self._sessions: OrderedDict[Key, list[Footprint]] = OrderedDict()
+        self._sessions: OrderedDict[Key, list[tuple[str, Footprint]]] = OrderedDict()
+        self._breaks: OrderedDict[str, tuple[Cause, str]] = OrderedDict()
         self._turns: OrderedDict[str, Whole] = OrderedDict()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -108,9 +109,10 @@ class Prefixes:
             return
         key = (prepared.owner, turn.session, turn.model)
         if len(prompt.ids) <= INLINE:
-            self._note(key, footprint(plan, prompt.ids, output, answer), prompt.ids)
+            self._note(key, turn.id, footprint(plan, prompt.ids, output, answer), prompt.ids)
         else:
-            self._spawn(self._note_later(key, plan, prompt.ids, output, answer))
+            mine = asyncio.to_thread(footprint, plan, prompt.ids, output, answer)
+            self._spawn(self._note_later(key, turn.id, mine, prompt.ids))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -137,26 +139,23 @@ class Prefixes:
             log.info("turn %s is not kept for the prefix doctor: %s", turn.id, error)
 
     async def _note_later(
-        self,
-        key: Key,
-        plan: Plan,
-        prompt: Sequence[int],
-        output: Sequence[int],
-        answer: Sequence[Block],
+        self, key: Key, turn: str, mine: Awaitable[Footprint], prompt: Sequence[int]
     ) -> None:
-        mine = await asyncio.to_thread(footprint, plan, prompt, output, answer)
-        self._note(key, mine, prompt)
+        self._note(key, turn, await mine, prompt)
 
-    def _note(self, key: Key, mine: Footprint, prompt: Sequence[int]) -> None:
+    def _note(self, key: Key, turn: str, mine: Footprint, prompt: Sequence[int]) -> None:
         """Compare a turn with the one that it goes on from, and keep it for the next."""
         known = self._sessions.setdefault(key, [])
-        best = max(known, key=lambda old: goes_on(old, mine), default=None)
-        if best is not None and goes_on(best, mine):
+        best = max(known, key=lambda old: goes_on(old[1], mine), default=None)
+        if best is not None and goes_on(best[1], mine):
             known.remove(best)
-            cause = broken(best, mine, prompt)
+            cause = broken(best[1], mine, prompt)
             if cause is not None:
                 self._tell(key[2], cause)
-        known.append(mine)
+                self._breaks[turn] = cause, best[0]
+                while len(self._breaks) > TURNS:
+                    self._breaks.popitem(last=False)
+        known.append((turn, mine))
         del known[:-EACH]
         self._sessions.move_to_end(key)
         while len(self._sessions) > SESSIONS:
@@ -166,6 +165,23 @@ class Prefixes:
         """Wait until every turn that came to its end is noted."""
         while self._tasks:
             await asyncio.wait(set(self._tasks))
+
+    async def noted(self) -> None:
+        """Wait a moment for the turns that have come to their end by now to be noted."""
+        if self._tasks:
+            await asyncio.wait(set(self._tasks), timeout=1.0)
+
+    def whole(self, turn: str) -> Whole | None:
+        """A turn that is kept whole here, if it still is."""
+        return self._turns.get(ids.stem(turn))
+
+    def prompter(self, model: str) -> Prompter:
+        """What rendered the turns of a model."""
+        return self._models(model).folder.prompter
+
+    def taken_break(self, turn: str) -> tuple[Cause, str] | None:
+        """Why a turn's prefix broke, and the turn that it should have gone on from: told once."""
+        return self._breaks.pop(turn, None)
 
     async def report(self, owner: str, turn: str, before: str = "") -> tuple[str, Break | None]:
         """Where a turn's prompt parts from that of the turn `before` it: the one that it goes on

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import msgspec
 
 from actors.engines.engine import EngineStats
+from actors.fleet_load import ModelLoad, replica_load
 from actors.messages import ReplicaCard, Settlement, encode
 from actors.preemption import Orders, Preemption
 from router.decision import Ask, Choice, Decision, Queued, Refusal
@@ -56,6 +57,7 @@ class ModelRouter:
         self.orders = orders
         self.preemption = Preemption()
         self.heard: dict[str, float] = {}
+        self.stats: dict[str, EngineStats] = {}
         self.waiting: dict[str, asyncio.Future[Decision]] = {}
         self.former: OrderedDict[str, None] = OrderedDict()
 
@@ -194,6 +196,7 @@ class RouterActor:
         if card.replica in one.former:
             return True
         one.heard[card.replica] = now
+        one.stats[card.replica] = stats
         if card.replica not in one.router.fleet.replicas:
             one.router.join(card.replica, Info(card.block_size, card.max_turns, card.kv_blocks))
         load = Report(stats.running, stats.waiting, stats.prefill_tokens, stats.kv_used)
@@ -246,6 +249,23 @@ class RouterActor:
             }
             for name, one in self._models.items()
         }
+
+    async def fleet(self) -> bytes:
+        """Each model's engines and their load, as `list[ModelLoad]`."""
+        now = self._clock()
+        found = []
+        for name, one in self._models.items():
+            members = one.router.fleet.replicas
+            one.stats = {r: stats for r, stats in one.stats.items() if r in members}
+            replicas = [
+                replica_load(
+                    r, one.stats.get(r.name, EngineStats()), now - one.heard.get(r.name, now)
+                )
+                for r in members.values()
+            ]
+            figures = one.router.figures()
+            found.append(ModelLoad(name, figures["queued"], figures, replicas))
+        return encode(found)
 
     async def figures(self) -> dict[str, dict[str, int]]:
         """The state of each model's router in numbers, as `Router.figures` names them."""

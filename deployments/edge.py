@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+
+from fastapi import APIRouter
 
 from actors.admin_pages import admin_pages
 from actors.attachments.fetch import Fetcher
@@ -61,8 +64,15 @@ class Outside:
     """
 
     def __init__(
-        self, settings: AppSettings, ingress: Ingress, store: Store, *, name: str = ""
+        self,
+        settings: AppSettings,
+        ingress: Ingress,
+        store: Store,
+        more: Sequence[APIRouter] = (),
+        *,
+        name: str = "",
     ) -> None:
+        """`more` are pages beside those of the APIs."""
         calls = OpenCalls(settings.ingress.open_calls)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
         attached = attachments(settings.ingress.attachments)
@@ -89,6 +99,7 @@ class Outside:
             response_pages(intake, self.background),
             conversation_pages(intake),
             admin_pages(keyring, self.doors, audit),
+            *more,
         ]
         origins = CrossOrigin(settings.ingress.cors_origins)
         edge = Edge(

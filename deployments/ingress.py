@@ -23,6 +23,7 @@ from actors.lane_readers import LaneReaders
 from actors.model_service import ModelService
 from actors.serving import ModelFolder
 from actors.vigil import Vigil
+from deployments.console import GatewayRuns, Watched, routers
 from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
 from deployments.exposure import exposed
 from deployments.listening import listening_host
@@ -52,7 +53,8 @@ class IngressDeployment:
             raise RuntimeError(trouble)
         name = ray.get_runtime_context().get_actor_name() or ""
         metrics = Metrics([model.name for model in chosen.models])
-        taps = Taps(metrics, Logs(), *spans(chosen.observe.traces))
+        watched = Watched(chosen.console)
+        taps = Taps(metrics, Logs(), *spans(chosen.observe.traces), *watched.taps)
         self._conductor = Conductor(perseverance(chosen))
         self._readers = LaneReaders(self._conductor, name, taps)
         calls = RouterCalls(router, name)
@@ -82,8 +84,13 @@ class IngressDeployment:
             limits=limits(chosen),
             past=past_turns(chosen, kept),
             keepalive_s=chosen.ingress.keepalive_s,
+            timeline=watched.recorder.timeline,
         )
-        self._outside = Outside(chosen, self.ingress, kept, name=short(name))
+        board = watched.board(kept, name, self.ingress.prefixes)
+        shown = routers(
+            chosen.console, self.ingress, kept, calls.fleet, GatewayRuns(chosen.console)
+        )
+        self._outside = Outside(chosen, self.ingress, kept, shown, name=short(name))
         await asyncio.gather(*(asyncio.to_thread(m.folder.warm) for m in models))
         gc.collect()
         gc.freeze()  # vocabularies and modules stay: the collector need not look at them per turn
@@ -93,6 +100,7 @@ class IngressDeployment:
             asyncio.ensure_future(self._outside.gossip.run_forever()),
             asyncio.ensure_future(Vigil(self._conductor).keep()),
             asyncio.ensure_future(calls.obey_forever(self._conductor.park)),
+            *([asyncio.ensure_future(board.run_forever())] if chosen.console.enabled else ()),
         ]
 
     def __serve_build_asgi_app__(self) -> AsgiApp:

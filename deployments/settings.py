@@ -175,6 +175,24 @@ class StoreSettings(Strict):
     past_ttl_s: Annotated[int, Field(ge=0)] = 3600
 
 
+class ConsoleSettings(Strict):
+    """The page at `/console`, which shows what all clients asked and were answered.
+
+    `access`: `this_machine` shows it to browsers on the machine that serves, `anyone` to whoever
+    reaches the port. With `redact` no text of a prompt, a reply, a tool's arguments or rows is kept
+    for it or leaves the server. Sessions, and `turns` of each, are kept for `keep_s` seconds.
+    `tools` is the Serve application of the streaming tools.
+    """
+
+    enabled: bool = True
+    access: Literal["this_machine", "anyone"] = "this_machine"
+    redact: bool = False
+    keep_s: Annotated[float, Field(gt=0)] = 6 * 3600
+    sessions: Annotated[int, Field(ge=1)] = 5000
+    turns: Annotated[int, Field(ge=1)] = 64
+    tools: str = "tools"
+
+
 class SealSettings(Strict):
     """How reasoning is closed that travels through clients (`signature`, `encrypted_content`).
 
@@ -237,6 +255,7 @@ class AppSettings(Strict):
     seals: SealSettings = SealSettings()
     access: AccessSettings = AccessSettings()
     observe: ObserveSettings = ObserveSettings()
+    console: ConsoleSettings = ConsoleSettings()
 
     @model_validator(mode="after")
     def names_are_unique(self) -> AppSettings:

@@ -32,6 +32,7 @@ from toolruns.gateway.caller import Caller
 from toolruns.gateway.calls import Calls, Result, Settings
 from toolruns.gateway.declared import load
 from toolruns.gateway.spans import Spans
+from toolruns.gateway.trajectories import Trajectories
 from toolruns.rows.books import FolderBook, RedisBook
 from toolruns.rows.handles import Book, Record
 from toolruns.rows.keeper import Keeper
@@ -55,16 +56,15 @@ class ToolGateway:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         node = ray.get_runtime_context().get_node_id()
         asking, peers = Asking(chosen.models), Peers()
+        book = _book(chosen.book, root)
+        keeper = Telling(
+            book, RowStore(root), node=node, holder=peers.name, told=Knowing(chosen.models)
+        )
+        sandbox = Sandbox(root, at_once=chosen.drilldowns_at_once)
         self._calls = Calls(
             declared(chosen),
-            Telling(
-                _book(chosen.book, root),
-                RowStore(root),
-                node=node,
-                holder=peers.name,
-                told=Knowing(chosen.models),
-            ),
-            Sandbox(root, at_once=chosen.drilldowns_at_once),
+            keeper,
+            sandbox,
             settings=Settings(
                 decisions=chosen.decisions,
                 most_runs=chosen.streams_per_owner,
@@ -75,6 +75,7 @@ class ToolGateway:
             purse_of=asking.purse if chosen.inherit else None,
             spans=None if (made := tracer("toolruns", chosen.traces)) is None else Spans(made),
         )
+        self._trajectories = Trajectories(self._calls.tools, keeper, sandbox)
         gateway = Gateway(
             self._calls,
             authenticate=principal,
@@ -91,6 +92,10 @@ class ToolGateway:
     ) -> Result:
         """A call of a run that this replica holds; the router reads `replica`."""
         return await self._calls.held(name, arguments, caller)
+
+    async def told(self, what: str, asked: dict[str, Any]) -> tuple[int, bytes]:
+        """What the console asks about the runs of all callers."""
+        return await self._trajectories.told(what, asked)
 
     async def probe(self) -> dict[str, Any]:
         """Counts for tests and operators: streams that run or wait here."""

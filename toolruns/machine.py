@@ -47,7 +47,7 @@ from toolruns.signals import (
     Truncated,
     Yield,
 )
-from toolruns.snapshot import snapshot
+from toolruns.snapshot import snapshot, watched
 
 State = Literal["new", "running", "yielded", "ended"]
 
@@ -277,7 +277,8 @@ class ToolRun:
         view = snapshot(self, now, self._shows)
         self._shown_at, self._shown_chunks = now, self.chunks
         self._shows += 1
-        self._note("synopsis.emitted", rows=self.rows, verdict=view["verdict"])
+        seen = {"rows": self.rows, "verdict": view["verdict"], "columns": watched(view)}
+        self._note("synopsis.emitted", **seen)
         self._out.append(Show(view))
         demanded = self._checkpoint and self._pace.when == "on_demand"
         if self._pace.due(now, view["verdict"], demanded=demanded):
@@ -312,7 +313,8 @@ class ToolRun:
         if self._opened:
             self._out.append(Close())
         view = snapshot(self, now, self._shows)
-        self._note("trajectory.terminated", reason=str(ending), rows=self.rows)
+        ended = {"reason": str(ending), "rows": self.rows, "columns": watched(view)}
+        self._note("trajectory.terminated", **ended)
         self._out.append(Return(view, ending))
 
     def _begin_leg(self, budget: Budget, now: float) -> None:

@@ -44,6 +44,16 @@ def snapshot(run: ToolRun, now: float, seq: int) -> dict[str, Any]:
     return {**shown, **view}
 
 
+def watched(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the record keeps of a synopsis, so that its curves can be drawn: the watched columns."""
+    kept = ("name", "distinct", "min", "max")
+    return [
+        {name: column[name] for name in kept if name in column}
+        for column in view["columns"]
+        if column.get("state")
+    ]
+
+
 def _ended(ending: Ending | None) -> str:
     if ending is Ending.EXHAUSTED:
         return "complete"

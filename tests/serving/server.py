@@ -19,6 +19,7 @@ from uvicorn.server import ServerState
 
 from actors.cluster_calls import LeaseCalls, RouterCalls, RouterReports
 from actors.conductor import Conductor
+from actors.console_pages import ToolRuns, no_tool_runs
 from actors.edge import AsgiApp
 from actors.engine_replica import EngineReplica
 from actors.engines.engine import Engine
@@ -31,6 +32,7 @@ from actors.parsing import Parsing
 from actors.router_actor import RouterActor
 from actors.serving import ModelFolder, ModelSpec
 from actors.vigil import Vigil
+from deployments.console import Watched, routers
 from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
 from deployments.model import model_spec
 from deployments.settings import AppSettings, ModelSettings
@@ -130,7 +132,8 @@ class Server:
         self.store = store
         self.conductor = Conductor(perseverance(chosen))
         self.metrics = Metrics([model.name for model in chosen.models])
-        self.taps = Taps(self.metrics)
+        self.watched = Watched(chosen.console)
+        self.taps = Taps(self.metrics, *self.watched.taps)
         router = chosen.router
         self.router = RouterActor(
             RouterOptions(
@@ -166,8 +169,12 @@ class Server:
             limits=limits(chosen),
             past=past_turns(chosen, store),
             keepalive_s=chosen.ingress.keepalive_s,
+            timeline=self.watched.recorder.timeline,
         )
-        self.outside = Outside(chosen, self.ingress, store)
+        self.board = self.watched.board(store, "ingress", self.ingress.prefixes)
+        self.runs: ToolRuns = no_tool_runs
+        shown = routers(chosen.console, self.ingress, store, calls.fleet, self._told)
+        self.outside = Outside(chosen, self.ingress, store, shown)
         self.url = ""
         self.tasks: list[asyncio.Future[Any]] = []
         self.http = httpx.AsyncClient(verify=False)  # noqa: S501 - loading certificates takes 50 ms
@@ -180,6 +187,9 @@ class Server:
     @property
     def engine(self) -> RecordingEngine:
         return self.replica.engine
+
+    async def _told(self, what: str, asked: dict[str, Any]) -> tuple[int, bytes]:
+        return await self.runs(what, asked)
 
     def says(self, *reply: Any, **rule: Any) -> None:
         """What every engine answers from now on: items of a scenario's reply."""
@@ -292,6 +302,8 @@ async def serving(
         asyncio.ensure_future(Vigil(server.conductor).keep()),
         asyncio.ensure_future(server.calls.obey_forever(server.conductor.park)),
     ]
+    if chosen.console.enabled:
+        ticking.append(asyncio.ensure_future(server.board.run_forever()))
     try:
         async with listening(server.outside.app) as url:
             server.url = url
@@ -300,4 +312,5 @@ async def serving(
     finally:
         for task in ticking:
             task.cancel()
+        await asyncio.wait(ticking)
         await server.stop()

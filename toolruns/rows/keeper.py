@@ -73,6 +73,16 @@ class Keeper:
             await self._book.put(record)
         return record
 
+    async def known(self, handle: object) -> Record | None:
+        """The record of whoever owns it, while it lives: for those who run the server."""
+        record = await self._book.get(str(handle)) if is_handle(handle) else None
+        return record if record is not None and record.expires > self._wall() else None
+
+    async def all(self) -> list[Record]:
+        """Every record that lives, of all owners."""
+        records = await self._book.expired(float("inf"))
+        return [record for record in records if record.owner and record.expires > self._wall()]
+
     async def update(self, record: Record) -> None:
         await self._book.put(record)
 
