@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.reception import owner
 from router.decision import Ask
 from router.router import Router
 from tests.serving.asks import PATHS, TOOLS, ask
@@ -52,7 +53,8 @@ async def test_hints_reach_router_and_engine_and_hold_for_the_session(
         await post(server, api, mine, nvext={"agent_hints": agent, "cache_salt": "apart"})
         await server.keeper.settled()
         await post(server, api, mine)
-        record = await server.store.session("", "s1")
+        me = owner(mine)
+        record = await server.store.session(me, "s1")
         assert record is not None
         assert (record.hints.priority, record.turns) == (5, 2)
         for one in asked:
@@ -60,7 +62,7 @@ async def test_hints_reach_router_and_engine_and_hold_for_the_session(
             assert one.tenant
         first, second = server.engine.jobs
         assert [first.priority, second.priority] == [-5, -5]
-        assert (first.salt, second.salt) == ("apart", "")
+        assert (first.salt, second.salt) == ("/apart", "")
         assert asked[0].hashes != asked[1].hashes
         await post(server, api, {"x-treadle-session": "s2", "x-treadle-priority": "-3"})
         assert (asked[2].priority, asked[2].latency) == (-3, None)
