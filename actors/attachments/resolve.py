@@ -42,23 +42,16 @@ class Attachments:
 
     async def resolved(self, turn: Turn) -> Turn:
         """The turn without a `Document` in it. Raises InvalidRequestError where there are many."""
-        found = list(dict.fromkeys(self._attached(turn.messages)))
-        if not found:
+        kinds: tuple[type, ...] = (Document,) if self._fetcher is None else (Document, Image)
+        attached = attached_to(turn.messages, kinds)
+        if not attached:
             return turn
+        found = list(dict.fromkeys(attached))
         if len(found) > MOST:
             raise InvalidRequestError(f"a request may have {MOST} attachments, not {len(found)}")
         made = await asyncio.gather(*(self._one(block) for block in found))
         known = dict(zip(found, made, strict=True))
         return replace(turn, messages=tuple(_with(message, known) for message in turn.messages))
-
-    def _attached(self, messages: Iterable[Message]) -> Iterable[Attached]:
-        for message in messages:
-            for block in message.blocks:
-                for one in block.content if isinstance(block, ToolResult) else (block,):
-                    if isinstance(one, Document) or (
-                        isinstance(one, Image) and one.url and self._fetcher is not None
-                    ):
-                        yield one
 
     async def _one(self, block: Attached) -> list[Block]:
         kind = "image" if isinstance(block, Image) else "document"
@@ -99,6 +92,20 @@ class Attachments:
         if self._fetcher is None:
             raise FetchError("url_not_fetched")
         return await self._fetcher.get(url)
+
+
+def attached_to(messages: Iterable[Message], kinds: tuple[type, ...]) -> list[Attached]:
+    """What there is to resolve. Every turn comes by here: types are compared, not asked."""
+    found: list[Block] = []
+    for message in messages:
+        for block in message.blocks:
+            kind = type(block)
+            if kind is ToolResult and isinstance(block, ToolResult):
+                found += [one for one in block.content if type(one) in kinds]
+            elif kind in kinds:
+                found.append(block)
+    files = [one for one in found if isinstance(one, Document)]
+    return [*files, *(one for one in found if isinstance(one, Image) and one.url)]
 
 
 async def _decoded(data: str) -> bytes:

@@ -5,6 +5,8 @@ Before there were toolsets (beta 2025-04-04) a server carried its `tool_configur
 
 from __future__ import annotations
 
+import msgspec
+
 from protocols import bodies
 from protocols.anthropic import wire
 from turns.servers import ToolFilter, ToolServer
@@ -34,9 +36,10 @@ def servers(request: wire.Request) -> tuple[ToolServer, ...]:
         if declared:
             if server.name not in wanted:
                 continue
-            _, toolset = wanted[server.name]
-            allowed, denied = _of_toolset(toolset)
-            listed = None if toolset.tools is None else tuple(toolset.tools)
+            at_tool, toolset = wanted[server.name]
+            said = _said(toolset, at_tool)
+            allowed, denied = _of_toolset(said)
+            listed = None if said.tools is None else tuple(said.tools)
         elif server.tool_configuration is not None:
             config = server.tool_configuration
             if config.enabled is False:
@@ -57,9 +60,15 @@ def servers(request: wire.Request) -> tuple[ToolServer, ...]:
     return tuple(found)
 
 
-def _of_toolset(toolset: wire.WireTool) -> tuple[ToolFilter, tuple[str, ...]]:
-    configs = toolset.configs or {}
-    default = toolset.default_config
+def _said(toolset: wire.WireTool, where: str) -> wire.ToolConfigs:
+    try:
+        return msgspec.convert(toolset, wire.ToolConfigs, from_attributes=True)
+    except msgspec.ValidationError as error:
+        raise bodies.fault(error, where) from None
+
+
+def _of_toolset(said: wire.ToolConfigs) -> tuple[ToolFilter, tuple[str, ...]]:
+    configs, default = said.configs or {}, said.default_config
     if default is not None and default.enabled is False:
         return ToolFilter(tuple(name for name, one in configs.items() if one.enabled)), ()
     return ToolFilter(), tuple(name for name, one in configs.items() if one.enabled is False)

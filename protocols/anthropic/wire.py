@@ -58,7 +58,17 @@ class ToolConfig(Struct):
     enabled: bool | None = None
 
 
+class ToolConfigs(Struct):
+    """What a toolset says of its tools: of all, and by name; `tools` were listed before."""
+
+    default_config: ToolConfig | None = None
+    configs: dict[str, ToolConfig] | None = None
+    tools: list[dict[str, Any]] | None = None
+
+
 class WireTool(Struct):
+    """A tool or toolset of any type; the configs of each type have a form of their own."""
+
     name: str = ""
     type: str | None = None
     description: str | None = None
@@ -67,9 +77,9 @@ class WireTool(Struct):
     defer_loading: bool | None = None
     mcp_server_name: str = ""
     cache_control: Any = None
-    default_config: ToolConfig | None = None
-    configs: dict[str, ToolConfig] | None = None
-    tools: list[dict[str, Any]] | None = None
+    default_config: Any = None
+    configs: Any = None
+    tools: Any = None
 
 
 class WireServerConfig(Struct):
