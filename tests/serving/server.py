@@ -270,6 +270,8 @@ async def listening(app: AsgiApp) -> AsyncIterator[str]:
     config.load()
     state = ServerState()
     sock = socket.socket()
+    # Small, so that a client that does not read is felt before megabytes are under way.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
     sock.bind(("127.0.0.1", 0))
     listener = await asyncio.get_running_loop().create_server(
         lambda: config.http_protocol_class(config=config, server_state=state, app_state={}),
