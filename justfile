@@ -69,6 +69,10 @@ benchmarks *arguments:
 serve config="":
     ./run {{config}}
 
+# seeded kills of every kind of process under load, 100 by default (--kills N, --seed N)
+chaos *arguments:
+    python benchmarks/chaos.py {{arguments}}
+
 # the property tests, with many more examples than CI takes
 fuzz-tests *arguments:
     pytest -q -m "not ray and not vllm and not harness and not gpu" --hypothesis-profile=fuzz {{arguments}}

@@ -70,3 +70,33 @@ async def test_broken_connection_is_no_error_of_the_pass() -> None:
     writer.write(b"a")
     writer.write(b"b")
     await asyncio.wait_for(writer.drained(), 5)
+
+
+async def test_reader_that_is_behind_is_braked_for_until_it_has_read_all() -> None:
+    socket, told = Socket(), []
+    writer = Writer(socket.send, credit=10, brake=told.append)
+    socket.open.clear()
+    writer.write(b"x")
+    writer.write(b"y" * 10)
+    assert (told, writer.behind) == ([], False)
+    writer.write(b"z")
+    writer.write(b"z")
+    assert (told, writer.behind) == ([True], True)
+    socket.open.set()
+    await asyncio.wait_for(writer.drained(), 5)
+    assert (told, writer.behind) == ([True, False], False)
+    assert socket.body == b"x" + b"y" * 10 + b"zz"
+
+
+async def test_reader_that_is_given_up_is_sent_nothing_more() -> None:
+    socket = Socket()
+    writer = Writer(socket.send)
+    socket.open.clear()
+    writer.write(b"x")
+    writer.write(b"y")
+    writer.give_up()
+    socket.open.set()
+    await asyncio.wait_for(writer.drained(), 5)
+    await asyncio.sleep(0)
+    assert writer.overflowed
+    assert socket.body == b"x"

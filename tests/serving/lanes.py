@@ -57,6 +57,7 @@ class NearLanes:
     def _hand_on(self, data: bytes, acknowledged: asyncio.Future[None]) -> None:
         if self.dead:
             acknowledged.set_exception(LaneClosedError())
+            acknowledged.exception()  # not every push is asked what became of it
             return
         for batches in self._parsing.take(decode_step(data)).values():
             self._deliver(decode_batches(encode(batches)), self.name)

@@ -116,7 +116,7 @@ class Replica:
     def die(self) -> None:
         """As its callers see the death of its process."""
         self.lanes.dead = True
-        for held in list(self._leases):
+        for held in [one for one in self._leases if not one.done()]:
             held.set_exception(ConnectionError("the replica died"))
 
 
@@ -177,6 +177,7 @@ class Server:
         self.outside = Outside(chosen, self.ingress, store, shown)
         self.url = ""
         self.tasks: list[asyncio.Future[Any]] = []
+        self._named = 100  # replicas that take the place of others count from here
         self.http = httpx.AsyncClient(verify=False)  # noqa: S501 - loading certificates takes 50 ms
 
     @property
@@ -212,6 +213,19 @@ class Server:
         replica.lanes.dead = True
         lost = self.conductor.lane_lost(replica.lanes.name)
         self.taps.lane_lost(LaneLost(replica.lanes.name, 0.0, "killed", lost))
+
+    async def replace(self, dead: Replica) -> Replica:
+        """Another replica in place of one that died, as Serve starts one."""
+        await dead.inner.stop()
+        model = next(m for m in self.settings.models if dead.name.startswith(f"{m.name}#"))
+        await self.router.left(model.name, [dead.name])
+        self._named += 1
+        made = Replica(f"{model.name}#{self._named}", model, folder_of(model_spec(model)), self)
+        await made.inner.start()
+        self.replicas[model.name][made.name] = made
+        self._show(model.name)
+        await RouterReports(Near(self.router)).report(made.inner.card, made.inner.stats(), -1)
+        return made
 
     def queued(self, model: str) -> int:
         """How many turns wait at the router."""
@@ -270,6 +284,8 @@ async def listening(app: AsgiApp) -> AsyncIterator[str]:
     config.load()
     state = ServerState()
     sock = socket.socket()
+    # Small, so that a client that does not read is felt before megabytes are under way.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**16)
     sock.bind(("127.0.0.1", 0))
     listener = await asyncio.get_running_loop().create_server(
         lambda: config.http_protocol_class(config=config, server_state=state, app_state={}),

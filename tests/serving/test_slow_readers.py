@@ -1,0 +1,85 @@
+"""Clients that read slowly: their turns wait for them, hold nothing meanwhile, and come out whole."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+
+from actors import exchange
+from tests.protocols import apis
+from tests.serving.asks import PATHS, ask
+from tests.serving.server import Server
+from tests.serving.waits import until
+
+WORDS = 8_000
+"""More than the buffers between an engine and a small socket hold: 1.5 MB of events."""
+
+
+@contextlib.asynccontextmanager
+async def opened(server: Server, body: dict[str, object]) -> AsyncIterator[asyncio.StreamReader]:
+    """A connection that has asked and has read nothing, with small buffers of its own."""
+    host, port = server.url.removeprefix("http://").split(":")
+    data = json.dumps(body).encode()
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(small, (host, int(port)))
+    reader, writer = await asyncio.open_connection(sock=small, limit=2**14)
+    head = f"POST {PATHS['chat']} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(data)}\r\n"
+    writer.write(head.encode() + b"connection: close\r\n\r\n" + data)
+    try:
+        yield reader
+    finally:
+        writer.close()
+
+
+async def test_turn_waits_for_its_reader_and_comes_out_whole(server: Server) -> None:
+    server.engine.keeps_output = False
+    server.says({"endless": "word "})
+    body = ask("chat", stream=True, max_completion_tokens=WORDS)
+    async with opened(server, body) as reader:
+        await until(lambda: server.engine.aborts, within=30)
+        await until(lambda: not server.replica.inner.open_turns)
+        (flight,) = server.conductor.flights()
+        assert len(flight.ids) < WORDS
+        server.says({"text": "still served"})
+        answer = await server.http.post(PATHS["chat"], json=ask("chat"))
+        assert answer.json()["choices"][0]["message"]["content"] == "still served"
+        server.says({"endless": "word "})
+        async with asyncio.timeout(60):
+            got = await reader.read(-1)
+    events = [data for _, data in apis.parse(dechunked(got)) if isinstance(data, dict)]
+    deltas = (event["choices"][0]["delta"] for event in events if event["choices"])
+    text = "".join(delta.get("content") or "" for delta in deltas)
+    assert server.metrics.registry.get_sample_value("treadle_turns_moved_total") >= 1
+    whole = await server.http.post(PATHS["chat"], json=body | {"stream": False})
+    assert text == whole.json()["choices"][0]["message"]["content"]
+    await until(lambda: not len(server.conductor))
+
+
+async def test_reader_that_reads_nothing_is_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "BEHIND_FOR", 0.1)
+    server.engine.keeps_output = False
+    server.ingress.keepalive_s = 0.1
+    server.says({"endless": "word "})
+    async with opened(server, ask("chat", stream=True, max_completion_tokens=WORDS)):
+        await until(lambda: server.engine.aborts, within=30)
+        await until(lambda: not len(server.conductor), within=30)
+        assert not server.replica.inner.open_turns
+
+
+def dechunked(got: bytes) -> bytes:
+    """The body of a response in chunks."""
+    _, _, data = got.partition(b"\r\n\r\n")
+    body = b""
+    while data:
+        size, _, data = data.partition(b"\r\n")
+        body, data = body + data[: int(size, 16)], data[int(size, 16) + 2 :]
+    return body
