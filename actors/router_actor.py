@@ -240,6 +240,10 @@ class RouterActor:
             one.router.leave(replica)
         one.answer(self._clock())
 
+    async def queued(self, model: str) -> int:
+        """How many turns wait for a place: what a fleet grows by."""
+        return len(self._model(model).router.queue)
+
     async def load(self) -> dict[str, dict[str, dict[str, int]]]:
         """What each replica has on its hands, by model: for tests, metrics and the console."""
         return {

@@ -210,7 +210,6 @@ class Warmer:
         quiet = replace(
             turn,
             id=f"warm-{uuid.uuid4().hex}",
-            messages=(),
             sampling=replace(turn.sampling, max_tokens=1, stop=()),
             hints=replace(turn.hints, priority=LAST),
         )

@@ -8,6 +8,7 @@ from ray import serve
 from ray.serve.config import RequestRouterConfig
 from ray.serve.deployment import Application
 
+from deployments import scaling
 from deployments.engine import EngineDeployment
 from deployments.ingress import IngressDeployment
 from deployments.router import RouterDeployment
@@ -39,9 +40,12 @@ def engine_name(model: str) -> str:
 def engine_options(model: ModelSettings) -> dict[str, Any]:
     """Capacity is the engine's own to refuse; Serve's limit only bounds a runaway."""
     engine = model.engine
+    size: dict[str, Any] = {"num_replicas": engine.replicas}
+    if engine.autoscale is not None:
+        size = {"autoscaling_config": scaling.options(engine.autoscale)}
     return {
         "name": engine_name(model.name),
-        "num_replicas": engine.replicas,
+        **size,
         "max_ongoing_requests": engine.max_ongoing,
         "graceful_shutdown_timeout_s": engine.drain_s,
         "health_check_period_s": 2,

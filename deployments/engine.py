@@ -23,6 +23,7 @@ class EngineDeployment:
         settings = ModelSettings.model_validate(model)
         spec = model_spec(settings)
         name = serve.get_replica_context().replica_id.unique_id
+        self._router = router
         lanes: LanePool = (
             ActorLanes(spec, name, settings.parsers)
             if parser == "actor"
@@ -51,6 +52,17 @@ class EngineDeployment:
         """
         stats = msgspec.structs.asdict(self._replica.stats())
         return {"open_turns": self._replica.open_turns, **stats}
+
+    async def record_autoscaling_stats(self) -> dict[str, float]:
+        """What `deployments.scaling` decides by; asked for by Serve every few seconds."""
+        stats, card = self._replica.stats(), self._replica.card
+        return {
+            "turns": stats.running + stats.waiting,
+            "kv_used": stats.kv_used,
+            "prefill_tokens": stats.prefill_tokens,
+            "max_turns": card.max_turns,
+            "queued": await self._router.queued.remote(card.model),
+        }
 
     def record_replica_metadata(self) -> dict[str, Any]:
         """Read once by Serve when the replica is ready, and handed to every request router."""

@@ -15,10 +15,30 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class AutoscaleSettings(Strict):
+    """Replicas by load, from `at_least` to `at_most`; see `router.scaling` for the targets."""
+
+    at_least: Annotated[int, Field(ge=1)] = 1
+    at_most: Annotated[int, Field(ge=1)]
+    turns: Annotated[float, Field(gt=0, le=1)] = 0.7
+    kv_used: Annotated[float, Field(gt=0, le=1)] = 0.8
+    prefill_tokens: Annotated[float, Field(gt=0)] = 20_000
+    calm_s: Annotated[float, Field(ge=0)] = 300
+
+    @model_validator(mode="after")
+    def bounds_are_in_order(self) -> AutoscaleSettings:
+        """A fleet cannot shrink above its largest size."""
+        if self.at_most < self.at_least:
+            msg = f"autoscale: at_most {self.at_most} is below at_least {self.at_least}"
+            raise ValueError(msg)
+        return self
+
+
 class EngineSettings(Strict):
     """Which engine runs a model, how many replicas of it, and what they may use.
 
-    `options` goes to the engine as it is: see `ScriptedSettings` and `VllmSettings`.
+    `options` goes to the engine as it is: see `ScriptedSettings` and `VllmSettings`. With
+    `autoscale` the number of replicas follows the load, and `replicas` says nothing.
     """
 
     kind: Literal["scripted", "vllm"] = "scripted"
@@ -27,6 +47,7 @@ class EngineSettings(Strict):
     gpus: Annotated[float, Field(ge=0)] = 0
     max_ongoing: Annotated[int, Field(ge=1)] = 512
     drain_s: Annotated[float, Field(gt=0)] = 1800
+    autoscale: AutoscaleSettings | None = None
     options: dict[str, Any] = {}
 
 
