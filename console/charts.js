@@ -63,7 +63,7 @@ export function band(label, points, kind) {
   const low = Math.min(...points.map(([, least]) => least));
   const high = Math.max(...points.map(([, , most]) => most));
   const room = (high - low || Math.abs(high) || 1) * 0.08;
-  const { svg, x, y } = frame(label, rows, [low - room, high + room], brief);
+  const { svg, x, y } = frame(label, rows, [low < 0 ? low - room : Math.max(0, low - room), high + room], brief);
   const line = (which) => points.map((point, n) => `${n ? "L" : "M"}${x(point[0]).toFixed(1)} ${y(point[which]).toFixed(1)}`).join("");
   const back = [...points].reverse().map((point) => `L${x(point[0]).toFixed(1)} ${y(point[1]).toFixed(1)}`).join("");
   svg.classList.add(kind);

@@ -150,5 +150,5 @@ export async function one({ parts: [, handle], signal }) {
   }
   const { run, redacted } = await read();
   again(signal, async () => { if (open) await read(); });
-  return { title: run.tool, root: h("div", {}, top, redacted ? null : rowsPanel(handle, signal)) };
+  return { title: run.tool, root: h("div.stack", {}, top, redacted ? null : rowsPanel(handle, signal)) };
 }
