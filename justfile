@@ -35,6 +35,11 @@ test-wheels:
 test:
     python scripts/check.py test
 
+# the console in the system's Chromium (apt install chromium); with TREADLE_SCREENSHOTS=1 it
+# writes docs/images anew
+test-browser:
+    python scripts/check.py test-browser
+
 test-ray:
     python scripts/check.py test-ray
 
@@ -75,7 +80,7 @@ chaos *arguments:
 
 # the property tests, with many more examples than CI takes
 fuzz-tests *arguments:
-    pytest -q -m "not ray and not vllm and not harness and not gpu" --hypothesis-profile=fuzz {{arguments}}
+    pytest -q -m "not ray and not vllm and not harness and not gpu and not browser" --hypothesis-profile=fuzz {{arguments}}
 
 # a search for outputs that break a law of the parsers (Linux)
 fuzz seconds="60":

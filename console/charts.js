@@ -2,14 +2,15 @@
 
 import { brief, h, took } from "./dom.js";
 
-const [W, H, LEFT, RIGHT, TOP, BOTTOM] = [640, 190, 44, 12, 14, 24];
+const [WIDE, H, LEFT, RIGHT, TOP, BOTTOM] = [1200, 190, 44, 12, 14, 24];
+const HALF = 590; // one of two beside each other: letters are as large in both
 
 function nice(most) {
   const power = 10 ** Math.floor(Math.log10(most || 1));
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= most) || most || 1;
 }
 
-function frame(label, xs, [low, high], across) {
+function frame(label, xs, [low, high], across, W = HALF) {
   const x = (value) => LEFT + ((W - LEFT - RIGHT) * value) / (xs || 1);
   const y = (value) => H - BOTTOM - ((H - TOP - BOTTOM) * (value - low)) / (high - low || 1);
   const svg = h("svg.chart", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": label });
@@ -28,7 +29,7 @@ export function rowsChart(points, { budget, marks, seconds }) {
   const last = points.at(-1)?.[1] || 0;
   const shown = budget && budget <= last * 4;
   const most = nice(Math.max(last, shown ? budget : 0, 1));
-  const { svg, x, y } = frame(`${brief(last)} rows in ${took(seconds)}${budget ? `, of at most ${brief(budget)}` : ""}`, seconds, [0, most], (value) => took(value));
+  const { svg, x, y } = frame(`${brief(last)} rows in ${took(seconds)}${budget ? `, of at most ${brief(budget)}` : ""}`, seconds, [0, most], (value) => (value ? took(value) : "0"), WIDE);
   let path = `M${x(0)} ${y(0)}`;
   let before = 0;
   for (const [at, rows] of points) {
@@ -37,7 +38,7 @@ export function rowsChart(points, { budget, marks, seconds }) {
   }
   path += `L${x(seconds)} ${y(before)}`;
   svg.append(h("path.area", { d: `${path}L${x(seconds)} ${y(0)}Z` }), h("path.line", { d: path }));
-  if (shown) svg.append(h("line.budget", { x1: LEFT, x2: W - RIGHT, y1: y(budget), y2: y(budget) }), h("text.budget-word", { x: W - RIGHT, y: y(budget) - 5, "text-anchor": "end" }, `budget ${brief(budget)} rows`));
+  if (shown) svg.append(h("line.budget", { x1: LEFT, x2: WIDE - RIGHT, y1: y(budget), y2: y(budget) }), h("text.budget-word", { x: WIDE - RIGHT, y: y(budget) - 5, "text-anchor": "end" }, `budget ${brief(budget)} rows`));
   for (const mark of marks) {
     if (mark.kind === "held") svg.append(h("line.held", { x1: x(mark.at), x2: x(mark.at), y1: TOP, y2: H - BOTTOM }, h("title", {}, mark.title)));
     else if (mark.kind === "decided") svg.append(h("path.decided", { d: `M${x(mark.at)} ${y(mark.rows) - 7}l6 7l-6 7l-6 -7z` }, h("title", {}, mark.title)));
@@ -63,7 +64,7 @@ export function band(label, points, kind) {
   const low = Math.min(...points.map(([, least]) => least));
   const high = Math.max(...points.map(([, , most]) => most));
   const room = (high - low || Math.abs(high) || 1) * 0.08;
-  const { svg, x, y } = frame(label, rows, [low - room, high + room], brief);
+  const { svg, x, y } = frame(label, rows, [low < 0 ? low - room : Math.max(0, low - room), high + room], brief);
   const line = (which) => points.map((point, n) => `${n ? "L" : "M"}${x(point[0]).toFixed(1)} ${y(point[which]).toFixed(1)}`).join("");
   const back = [...points].reverse().map((point) => `L${x(point[0]).toFixed(1)} ${y(point[1]).toFixed(1)}`).join("");
   svg.classList.add(kind);

@@ -107,7 +107,7 @@ const choose = (name, label, options, chosen) => h("fieldset", {}, h("legend", {
 
 export async function view({ signal }) {
   const about = await get("/about", signal);
-  const session = `playground-${crypto.randomUUID().slice(0, 8)}`;
+  const session = `playground-${Math.random().toString(36).slice(2, 10)}`;
   const raw = [];
   let running = null;
   const out = h("div.out", { "aria-live": "polite" }, h("p.soft", {}, "What the model says appears here, block by block: reasoning, text and calls in the order in which they come."));

@@ -134,7 +134,7 @@ export async function one({ parts: [, handle], signal }) {
     top.replaceChildren(
       crumbs(["Tool runs", "#/runs"], [run.tool]),
       h("div.head", {}, h("div.grow", {}, h("h1", { tabindex: "-1" }, `${run.tool} `, ended(run)), h("p.mono", {}, run.handle, run.call_id ? ` · call ${short(run.call_id)}` : ""))),
-      h("dl.panel.stats", {}, stat("Rows", count(run.rows || seen.rows), unit), stat("Chunks", count(events.filter((event) => event.type === "chunk.received").length), left ? `+ ${left} not shown` : ""),
+      h("dl.panel.stats", {}, stat("Rows", count(run.rows || seen.rows), unit === "row" ? "" : `${unit}s`), stat("Chunks", count(events.filter((event) => event.type === "chunk.received").length), left ? `+ ${left} not shown` : ""),
         stat("Took", took(run.elapsed || seen.seconds)), stat("Kept", bytes(run.bytes)), stat("Verdict", snapshot.verdict || "–"), stat("Budget from", snapshot.budget?.from || "–"), stat("Kept until", new Date(run.expires * 1000).toLocaleTimeString("en-GB").slice(0, 5))),
       h("section.panel.pad", {}, h("div.rowhead", {}, h("h2", {}, "Rows as they came"), h("div.legend", {}, h("span.text", {}, h("i"), "○ synopsis"), h("span.reasoning", {}, h("i"), "◆ decision"), h("span.call", {}, h("i"), "yield"), h("span.bad", {}, h("i"), "budget"))),
         rowsChart(seen.points, { budget, marks: seen.marks, seconds: seen.seconds })),
@@ -150,5 +150,5 @@ export async function one({ parts: [, handle], signal }) {
   }
   const { run, redacted } = await read();
   again(signal, async () => { if (open) await read(); });
-  return { title: run.tool, root: h("div", {}, top, redacted ? null : rowsPanel(handle, signal)) };
+  return { title: run.tool, root: h("div.stack", {}, top, redacted ? null : rowsPanel(handle, signal)) };
 }

@@ -44,7 +44,8 @@ function broken(found, total) {
 }
 
 function block(kind, role, facts, text, open, hint = "") {
-  const first = hint || text.trimStart().split("\n", 1)[0].slice(0, 200);
+  // the opening of a message says what its role says already
+  const first = hint || text.replace(/^\s*<[^<>\s]{1,40}>\w*\s*\n?/, "").trimStart().split("\n", 1)[0].slice(0, 200);
   return h("details.block", { class: kind, open },
     h("summary", {}, h("span.role", {}, role), h("span.say.cut", {}, first), ...facts),
     text ? h("pre", { tabindex: "0" }, text) : null);

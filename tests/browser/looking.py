@@ -98,6 +98,7 @@ class Looking:
 
     async def seen(self, name: str) -> None:
         """The view is accessible in both lights, and has its picture taken in both."""
+        await self.page.evaluate("document.activeElement.blur()")
         await self.page.emulate_media(color_scheme="light", reduced_motion="reduce")
         await self.accessible()
         await self.picture(f"{name}-light")

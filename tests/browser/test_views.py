@@ -82,6 +82,7 @@ async def test_a_trajectory(look: Looking, played: Scene) -> None:
     await look.page.get_by_label("Only rows where").fill("")
     await look.page.keyboard.press("Enter")
     await expect(look.page.locator("table.data tbody tr")).to_have_count(50)
+    await look.page.evaluate("scrollTo(0, 0)")
     await look.seen("trajectory")
 
 
