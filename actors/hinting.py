@@ -13,13 +13,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from actors.keeper import Keeper
+from actors.router_asking import wait_here
 from sessions.estimates import Estimates
 from sessions.records import SessionRecord
 from turns.blocks import Message, ToolCall, ToolResult
 from turns.turn import Hints, Turn
 
 WAIT = 0.01
-"""Seconds that a prepared turn waits for its session's record at most."""
+"""Seconds of its loop's own time that a prepared turn waits for its session's record at most."""
 
 LASTING = ("priority", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
 """Hints that hold for a session; the others are of one turn."""
@@ -83,7 +84,7 @@ def last_tool(messages: tuple[Message, ...]) -> str:
 async def _record(kept: asyncio.Future[Any] | None) -> SessionRecord | None:
     if kept is None:
         return None
-    await asyncio.wait([kept], timeout=WAIT)
+    await wait_here(kept, WAIT)
     if not kept.done() or kept.cancelled() or kept.exception() is not None:
         return None
     record: SessionRecord = kept.result()

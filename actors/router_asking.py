@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 
@@ -95,7 +95,7 @@ class RouterAsking:
                 pass
 
 
-async def wait_here(asked: asyncio.Future[Decision], within: float | None) -> None:
+async def wait_here(asked: asyncio.Future[Any], within: float | None) -> None:
     """Wait until it is done, `within` seconds of this loop's time at most; None: however long."""
     if within is None:
         await asyncio.wait([asked])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from actors.reception import owner
 from router.decision import Ask
 from router.router import Router
 from tests.serving.asks import PATHS, TOOLS, ask
@@ -53,8 +52,7 @@ async def test_hints_reach_router_and_engine_and_hold_for_the_session(
         await post(server, api, mine, nvext={"agent_hints": agent, "cache_salt": "apart"})
         await server.keeper.settled()
         await post(server, api, mine)
-        me = owner(mine)
-        record = await server.store.session(me, "s1")
+        record = await server.store.session(asked[0].tenant, "s1")
         assert record is not None
         assert (record.hints.priority, record.turns) == (5, 2)
         for one in asked:
@@ -62,7 +60,7 @@ async def test_hints_reach_router_and_engine_and_hold_for_the_session(
             assert one.tenant
         first, second = server.engine.jobs
         assert [first.priority, second.priority] == [-5, -5]
-        assert (first.salt, second.salt) == ("/apart", "")
+        assert first.salt == f"{second.salt}/apart"
         assert asked[0].hashes != asked[1].hashes
         await post(server, api, {"x-treadle-session": "s2", "x-treadle-priority": "-3"})
         assert (asked[2].priority, asked[2].latency) == (-3, None)
@@ -82,7 +80,7 @@ async def test_the_length_of_a_reply_is_learnt(api: str, asked: list[Ask]) -> No
         assert asked[1].osl is not None
         assert abs(asked[1].osl - said) <= 2
         await server.keeper.settled()
-        record = await server.store.session("", "s1")
+        record = await server.store.session(asked[0].tenant, "s1")
         assert record is not None
         assert record.osl == asked[1].osl
         assert record.hints.osl is None  # what was learnt is nothing that was said
