@@ -12,6 +12,7 @@ import openai
 from actors.reception import owner
 from tests.serving.server import MODEL, Server, listening, serving, settings
 from tests.toolruns.gateway.house import House, house
+from toolruns.decisions import Pacing
 from toolruns.gateway.app import Gateway
 from toolruns.gateway.calls import Settings
 
@@ -61,7 +62,7 @@ async def shop(path, *tools, allowed=True, own=True, decisions="off", **changes)
     async def purse_of(call_id, principal):
         return serves[0].outside.purses.find(call_id, principal)
 
-    asks = Settings(decisions=decisions)
+    asks = Settings(decisions, Pacing(0.05, 0.0, 30), timeouts={".": 600.0})
     async with house(path, *tools, settings=asks, decide=decide, purse_of=purse_of) as home:
         gateway = Gateway(home.calls, authenticate=lambda headers: owner(headers) or "anonymous")
         async with gateway.running(), listening(gateway) as root:

@@ -30,7 +30,7 @@ HARNESS = {"authorization": f"Bearer {KEY}", "x-treadle-session": "s1"}
 
 def patient():
     """A tool whose budget is not what ends it, on a machine that has much else to do."""
-    return tool(max_seconds=60.0, yield_after_seconds=60.0)
+    return tool(max_seconds=100.0, yield_after_seconds=100.0)
 
 
 @asynccontextmanager
@@ -58,13 +58,14 @@ async def called(here, said, headers=HARNESS, **more):
 
 
 async def run(client, call_id, **arguments):
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(100):
         return await client.call_tool(
             "orders", {"do": "endless", **arguments}, meta={"claudecode/toolUseId": call_id}
         )
 
 
-async def test_a_stream_ends_when_the_model_reads_that_it_has_converged(tmp_path):
+async def test_a_stream_ends_when_the_model_reads_that_it_has_converged(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolruns.gateway.rounds.DECIDE_WITHIN", 60.0)
     """The effect of a decision: not at the first synopsis, and long before any budget."""
     async with shop(tmp_path, patient(), decisions="automatic") as here:
         answer = await here.respond("it never ends")
@@ -82,7 +83,8 @@ async def test_a_stream_ends_when_the_model_reads_that_it_has_converged(tmp_path
         assert len(verdicts) == len(set(verdicts)), "asked again only when the verdict changed"
 
 
-async def test_a_model_can_set_a_new_stop_condition_while_the_tool_runs(tmp_path):
+async def test_a_model_can_set_a_new_stop_condition_while_the_tool_runs(tmp_path, monkeypatch):
+    monkeypatch.setattr("toolruns.gateway.rounds.DECIDE_WITHIN", 60.0)
     async with (
         shop(tmp_path, patient(), decisions="automatic") as here,
         harness(here.url) as client,

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from toolruns.budget import Budget, Purse, grant, purse_from, tighter
 from toolruns.contract import BUDGET_META, SYNOPSES_META
-from toolruns.decisions import Decider, Pace, When
+from toolruns.decisions import Decider, Pace, Pacing, When
 from toolruns.endings import Ending
 from toolruns.gateway.arguments import (
     CloseArguments,
@@ -51,9 +51,12 @@ Elsewhere = Callable[[Record, str, dict[str, Any], Caller], Awaitable["Result"]]
 
 
 class Settings(Struct, frozen=True):
-    """How the gateway behaves. `timeouts` maps patterns of client names to seconds."""
+    """How the gateway behaves. `timeouts` maps patterns of client names to seconds, `pacing` says
+    how often a model may be asked.
+    """
 
     decisions: When = "off"
+    pacing: Pacing = Pacing()
     most_runs: int = 8
     timeouts: dict[str, float] = field(default_factory=dict)
 
@@ -290,7 +293,7 @@ class Calls:
             budget,
             until=until,
             checkpoint=checkpoint,
-            pace=Pace(when),
+            pace=Pace(when, self._settings.pacing),
         )
         live = LiveRun(
             run,
