@@ -133,5 +133,54 @@ async def test_the_model_that_called_is_asked_while_the_tool_runs(url, server, k
     assert result["content"][0]["text"].startswith(f"PARTIAL ({reason}) after 0 rows")
 
 
+async def test_a_call_gets_no_more_time_than_its_session_has(url, server):
+    """The gateway asks the ingress, by the id that the model's call got there."""
+    turn = {
+        "model": "lab-model",
+        "max_tokens": 500,
+        "messages": [{"role": "user", "content": "Please listen to the heartbeat."}],
+        "tools": [{"name": "heartbeat", "input_schema": {"type": "object"}}],
+    }
+    key = {"authorization": "Bearer carol"}
+    told = key | {"x-treadle-session": "s1", "x-treadle-deadline-s": "4"}
+    async with httpx.AsyncClient(timeout=60) as http:
+        answer = await http.post(server.url("/v1/messages"), json=turn, headers=told)
+        (call_id,) = [one["id"] for one in answer.json()["content"] if one["type"] == "tool_use"]
+        body, headers = body_of("modern", "heartbeat", {})
+        body["params"]["_meta"]["claudecode/toolUseId"] = call_id
+        result = (await http.post(url, json=body, headers=headers | key)).json()["result"]
+    text = result["content"][0]["text"]
+    # Decisions are automatic here, and this model says stop as soon as it is asked.
+    assert text.startswith(("PARTIAL (deadline_inherited)", "PARTIAL (model_stopped)"))
+    assert result["_meta"]["dev.treadle/trajectory"]["budget"]["from"] == "session"
+
+
+async def test_a_request_that_names_the_gateway_runs_its_tools_inside_the_turn(url, server):
+    """From one replica's ingress through the front door to the gateway, and back into the turn."""
+    tool = {
+        "type": "mcp",
+        "server_label": "shop",
+        "server_url": "http://tools.internal/mcp",
+        "require_approval": "never",
+        "allowed_tools": ["orders"],
+    }
+    asked = {"model": "lab-model", "input": "Please look at the orders.", "tools": [tool]}
+    async with httpx.AsyncClient(timeout=60) as http:
+        headers = {"authorization": "Bearer alice"}
+        answer = await http.post(server.url("/v1/responses"), json=asked, headers=headers)
+        output = answer.json()["output"]
+        assert [item["type"] for item in output] == ["mcp_list_tools", "mcp_call", "message"]
+        stopped = "PARTIAL (predicate_satisfied) after 32 rows"
+        assert output[1]["output"].startswith(stopped)
+        assert output[2]["content"][0]["text"].startswith(f"Looked. {stopped}")
+        tool["server_url"] = "http://127.0.0.1:6379/"
+        refused = await http.post(server.url("/v1/responses"), json=asked, headers=headers)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == "tools.0"
+    async with client_of(url, "modern") as client:
+        handle = output[1]["output"].split("handle ")[1].split()[0]
+        assert not (await call(client, "stream_rows", handle=handle)).is_error
+
+
 def test_models_are_served_beside_it(server):
     assert server.status("/v1/models") == 200
