@@ -13,10 +13,23 @@ from turns.errors import ForbiddenError
 ALL: frozenset[Scope] = frozenset({"turns", "tools", "metrics", "console"})
 
 
+class Shown(str):
+    """The key itself, as it was shown. Nothing that prints or logs it shows it again."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'***'" if self else "''"
+
+
+NOTHING = Shown()
+
+
 class Caller(Struct, frozen=True):
     """`owner` owns all that is stored for the caller: nobody else finds it. `salt` keeps its
     prefixes apart from those of others; "" shares them with all who have none. `key` is the id of
-    the key that was shown, "" where keys are not asked for.
+    the key that was shown, "" where keys are not asked for; `secret` goes to servers of our own
+    that run tools for the caller, and nowhere else.
     """
 
     owner: str = ""
@@ -26,6 +39,7 @@ class Caller(Struct, frozen=True):
     models: tuple[str, ...] = ()
     allowance: Allowance = field(default_factory=Allowance)
     salt: str = ""
+    secret: Shown = NOTHING
 
     def need(self, scope: Scope) -> None:
         """Raises ForbiddenError where the caller may not go there."""

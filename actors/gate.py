@@ -10,7 +10,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from access.caller import Caller
+from msgspec.structs import replace
+
+from access.caller import Caller, Shown
 from access.keys import Scope as AccessScope
 from access.keys import read
 from access.surface import scope_for
@@ -80,7 +82,9 @@ class Gate:
         except TreadleError as error:
             await self._refused(scope, receive, send, headers, error)
             return
-        await self.inside(_passed(scope, caller), receive, send)
+        await self.inside(
+            _passed(scope, replace(caller, secret=Shown(shown(headers)))), receive, send
+        )
 
     def _needed(self, scope: Scope, path: str, headers: Mapping[str, str]) -> AccessScope | None:
         """A preflight comes without a key by design, and is told which headers may come."""

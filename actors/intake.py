@@ -164,7 +164,7 @@ class Intake:
         if not turn.servers:
             return turn
         if self._tools is not None:
-            return await self._tools.equipped(turn, asked.headers)
+            return await self._tools.equipped(turn, asked.keyed)
         ignored = [*turn.echo.get("ignored", ()), *(f"{one.where}:mcp" for one in turn.servers)]
         return replace(turn, servers=(), echo={**turn.echo, "ignored": ignored})
 

@@ -50,6 +50,12 @@ class Asked(Struct, frozen=True):
     def owner(self) -> str:
         return self.caller.owner
 
+    @property
+    def keyed(self) -> Mapping[str, str]:
+        """The headers with the key that the gate took out of them: for servers of our own alone."""
+        secret = self.caller.secret
+        return {**self.headers, "authorization": f"Bearer {secret!s}"} if secret else self.headers
+
 
 def header_map(scope: Mapping[str, Any]) -> dict[str, str]:
     """The request's headers, lower-case names, the last of a repeated one."""

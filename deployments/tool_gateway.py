@@ -56,6 +56,7 @@ class ToolGateway:
         root.mkdir(parents=True, exist_ok=True, mode=0o700)
         node = ray.get_runtime_context().get_node_id()
         asking, peers = Asking(chosen.models), Peers()
+        self._name = peers.name
         book = _book(chosen.book, root)
         keeper = Telling(
             book, RowStore(root), node=node, holder=peers.name, told=Knowing(chosen.models)
@@ -88,9 +89,11 @@ class ToolGateway:
         return self._app
 
     async def held(
-        self, name: str, arguments: dict[str, Any], caller: Caller, replica: str = ""
-    ) -> Result:
-        """A call of a run that this replica holds; the router reads `replica`."""
+        self, name: str, arguments: dict[str, Any], caller: Caller, holder: str
+    ) -> Result | None:
+        """A call of a run that `holder` has: None from every other replica."""
+        if holder != self._name:
+            return None
         return await self._calls.held(name, arguments, caller)
 
     async def told(self, what: str, asked: dict[str, Any]) -> tuple[int, bytes]:
@@ -113,17 +116,16 @@ class Peers:
 
     async def at(
         self, record: Record, name: str, arguments: dict[str, Any], caller: Caller
-    ) -> Result:
-        """Have the replica that holds the record's run make a call of it."""
+    ) -> Result | None:
+        """Have the replica that holds the record's run make a call of it; None where it is gone.
+
+        All are asked: behind HAProxy Serve takes no router of ours for an ingress.
+        """
         if self._handle is None:
             self._handle = serve.get_deployment_handle(*self._where)
-        answer = self._handle.held.remote(name, arguments, caller, replica=record.holder)
-        try:
-            result: Result = await answer
-        except asyncio.CancelledError:
-            answer.cancel()
-            raise
-        return result
+        asked = self._handle.broadcast("held", name, arguments, caller, record.holder)
+        answers: list[Result | None] = await asked.results_async()
+        return next((answer for answer in answers if answer is not None), None)
 
 
 class Telling(Keeper):

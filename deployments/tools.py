@@ -7,7 +7,6 @@ A config without it imports nothing of the extra `tools`.
 from typing import Any
 
 from ray import serve
-from ray.serve.config import RequestRouterConfig
 from ray.serve.deployment import Application
 
 from deployments.tool_settings import ToolSettings
@@ -33,8 +32,5 @@ def gateway_options(settings: ToolSettings) -> dict[str, Any]:
         "max_ongoing_requests": settings.max_ongoing,
         "graceful_shutdown_timeout_s": settings.drain_s,
         "health_check_timeout_s": 30,
-        "request_router_config": RequestRouterConfig(
-            request_router_class="deployments.pinning:PinningRouter"  # type: ignore[arg-type] # a path is taken too
-        ),
         "ray_actor_options": {"num_cpus": settings.cpus},
     }

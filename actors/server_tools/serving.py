@@ -56,7 +56,7 @@ class ServerTools:
     ) -> Flight:
         """Fly the turn as a chain of steps, each put into the air by `begin`."""
         owner = asked.owner
-        targets = {one.label: self._allowed.target(one, asked.headers) for one in turn.servers}
+        targets = {one.label: self._allowed.target(one, asked.keyed) for one in turn.servers}
 
         def noted(step: Turn, reply: Reply, step_size: int) -> None:
             if self._calls is not None:

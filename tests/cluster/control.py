@@ -126,6 +126,6 @@ class Control:
             head, _, value = line.rpartition(" ")
             bare, _, labels = head.partition("{")
             if bare == name:
-                own = re.sub(r',?process="[^"]*"', "", labels.rstrip("}"))
+                own = re.sub(r',?process="[^"]*"', "", labels.rstrip("}")).strip(",")
                 found[own] = float(value)
         return found

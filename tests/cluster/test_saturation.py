@@ -49,7 +49,7 @@ def queued(server: Server, control: Control) -> wire.Exchange:
         exchange = wire.post(server, "chat", SLOW)
         if waits(control, exchange, before):
             return exchange
-        assert exchange.status == STATUS["chat"]
+        assert exchange.status == STATUS["chat"], control.counts()
         exchange.close()
     raise AssertionError("twenty turns were refused where there is a queue")
 

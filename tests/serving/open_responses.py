@@ -90,7 +90,7 @@ class Usage(Struct):
     input_tokens: int
     output_tokens: int
     total_tokens: int
-    input_tokens_details: dict[Literal["cached_tokens"], int]
+    input_tokens_details: dict[Literal["cached_tokens", "cache_write_tokens"], int]
     output_tokens_details: dict[Literal["reasoning_tokens"], int]
 
 

@@ -46,7 +46,7 @@ PurseOf = Callable[[str, str], Awaitable[Purse | None]]
 """From tool-call id and principal to what the session that made the call has left."""
 
 
-Elsewhere = Callable[[Record, str, dict[str, Any], Caller], Awaitable["Result"]]
+Elsewhere = Callable[[Record, str, dict[str, Any], Caller], Awaitable["Result | None"]]
 """Has the gateway that holds a run make a call of it (`Calls.held`). May fail in any way."""
 
 
