@@ -248,7 +248,12 @@ class RouterActor:
         """What each replica has on its hands, by model: for tests, metrics and the console."""
         return {
             name: {
-                r.name: {"turns": r.turns, "prefill": r.prefill, "reported": r.report.running}
+                r.name: {
+                    "turns": r.turns,
+                    "active": r.active,
+                    "prefill": r.prefill,
+                    "reported": r.report.running,
+                }
                 for r in one.router.fleet.replicas.values()
             }
             for name, one in self._models.items()

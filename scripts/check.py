@@ -137,12 +137,14 @@ def run_tests(step: str) -> tuple[bool, tuple[int, int, int]]:
             return True, (0, 0, 0)  # no file: pytest would take that for all of them
     if step == "test":  # what ran alone need not run again
         start += [f"--ignore=tests/{room}" for room in ALONE_ROOMS]
+    if step not in REAL:  # two cores; a file's tests stay together
+        start += ["-n", "2", "--dist", "loadfile"]
     command = [*start, "-q", f"--junitxml={report}"]
     code = bounded(command, LIMIT_S[step])
     if code == NO_TESTS:
         return True, (0, 0, 0)
     passed, failed, skipped = count(report)
-    if step in REAL and 0 < failed <= MOST_AGAIN:
+    if step not in ALONE and 0 < failed <= MOST_AGAIN:
         return once_more(step, start, (passed, failed, skipped))
     return code == 0, (passed, failed or int(code != 0), skipped)
 
@@ -150,7 +152,7 @@ def run_tests(step: str) -> tuple[bool, tuple[int, int, int]]:
 def once_more(
     step: str, start: list[str], before: tuple[int, int, int]
 ) -> tuple[bool, tuple[int, int, int]]:
-    """Run what failed a second time: whole clusters of processes meet a busy machine here."""
+    """Run what failed a second time: whole servers and clusters meet a busy machine here."""
     print(f"treadle: {step}: {before[1]} failed; once more", flush=True)
     report = REPORTS / f"{step}-again.xml"
     report.unlink(missing_ok=True)

@@ -47,7 +47,7 @@ def test_exit_code_and_limit() -> None:
     [
         pytest.param({"ruff": 0, "pytest": 0}, 0, "4 passed, 0 failed, 2 skipped", id="good"),
         pytest.param({"ruff": 1, "pytest": 0}, 1, "4 passed, 0 failed, 2 skipped", id="lint"),
-        pytest.param({"ruff": 0, "pytest": 1}, 1, "4 passed, 3 failed, 2 skipped", id="tests"),
+        pytest.param({"ruff": 0, "pytest": 1}, 1, "8 passed, 3 failed, 2 skipped", id="tests"),
         pytest.param({"ruff": 0, "pytest": 124}, 1, "4 passed, 1 failed, 2 skipped", id="hang"),
         pytest.param({"ruff": 0, "pytest": 5}, 0, "0 passed, 0 failed, 0 skipped", id="no-tests"),
     ],
