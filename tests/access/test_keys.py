@@ -25,7 +25,14 @@ def test_a_key_is_read_as_it_is_spelled() -> None:
 
 @pytest.mark.parametrize(
     "shown",
-    ["", "none", "sk-ant-1", "treadle-0123456789ab-", f"treadle-0123456789AB-{SECRET}", "\ud800"],
+    [
+        "",
+        "none",
+        "sk-ant-1",
+        "treadle-0123456789ab-",
+        pytest.param(f"treadle-0123456789AB-{SECRET}", id="upper-case"),
+        "\ud800",
+    ],
 )
 def test_what_is_no_key_of_ours_is_none(shown: str) -> None:
     assert keys.read(shown) is None
