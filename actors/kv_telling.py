@@ -59,9 +59,12 @@ class KvTelling:
         self._pending: list[KvEvent] = []
         self._due: asyncio.TimerHandle | None = None
         self._sending: asyncio.Task[None] | None = None
+        self._stopped = False
 
     def take(self, events: Sequence[KvEvent]) -> None:
         """What the engine says; never waits."""
+        if self._stopped:
+            return
         self._pending += self.holdings.take(events)
         if len(self._pending) > MOST:
             self._pending.clear()
@@ -72,10 +75,12 @@ class KvTelling:
     def owe(self) -> None:
         """The router wants a snapshot."""
         self.owes = True
-        if self._due is None and self._sending is None:
+        if self._due is None and self._sending is None and not self._stopped:
             self._start()
 
     async def stop(self) -> None:
+        """Nothing is told any more; what the engine still says is forgotten."""
+        self._stopped = True
         if self._due is not None:
             self._due.cancel()
         if self._sending is not None:
@@ -93,7 +98,7 @@ class KvTelling:
             self.owes = True
             log.warning("the router did not take KV events: %s", type(error).__name__)
         else:
-            if self.owes or self._pending:
+            if (self.owes or self._pending) and not self._stopped:
                 self._due = asyncio.get_running_loop().call_later(EVERY, self._start)
         finally:
             self._sending = None

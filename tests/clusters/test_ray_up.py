@@ -79,7 +79,7 @@ class Cluster:
         config["http_options"]["host"] = "0.0.0.0"  # noqa: S104 a network of the test's own
         app = config["applications"][0]
         app["args"]["models"][0]["engine"] |= {"replicas": engines, "options": {"step_ms": 20}}
-        app["args"]["ingress"] = {"replicas": 2}
+        app["args"] |= {"ingress": {"replicas": 2}, "access": {"exposed": True}}
         app["deployments"] = [
             {"name": name, "max_replicas_per_node": 1} for name in ("ingress", "engine-lab-model")
         ]
