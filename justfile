@@ -43,6 +43,10 @@ test-browser:
 test-ray:
     python scripts/check.py test-ray
 
+# `ray up` over SSH on three hosts made of namespaces; nightly, as root on Linux (openssh-server, rsync)
+test-hosts:
+    TREADLE_HOSTS=1 pytest -q tests/clusters/test_ray_up.py
+
 test-vllm:
     python scripts/check.py test-vllm
 
