@@ -19,8 +19,13 @@ def test_store_dies_under_load_and_comes_back_with_its_data(
 ) -> None:
     """Who would start it again at once is held until the load is over."""
     body = ask("responses", "think first", store=True, stream=False)
+    until("the store there", lambda: control.metric("treadle_redis_up")[""] == 1)
     kept = wire.post(server, "responses", body).json()["id"]
     troubles = sum(control.metric("treadle_redis_trouble_total").values())
+
+    def noticed() -> bool:
+        return sum(control.metric("treadle_redis_trouble_total").values()) > troubles
+
     valkey, owner = server.process_of("valkey"), server.process_of("store")
     owner.suspend()
     try:
@@ -28,7 +33,8 @@ def test_store_dies_under_load_and_comes_back_with_its_data(
         made = churn.turns(server.port, 60, seed=7)
         tally = asyncio.run(churn.run(server.port, made, at_once=16))
         assert tally.wrong == []
-        assert sum(control.metric("treadle_redis_trouble_total").values()) > troubles
+        # It is asked again at growing intervals: some turn will be the one that notices.
+        until("it noticed", lambda: wire.turn(server, "chat", "only text") and noticed())
         assert control.metric("treadle_redis_up")[""] == 0
     finally:
         owner.resume()
