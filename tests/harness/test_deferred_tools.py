@@ -53,7 +53,7 @@ async def test_codex_finds_a_deferred_tool_and_calls_it(
 ) -> None:
     (tmp_path / "searching.yaml").write_text("search_tool: true\n")
     monkeypatch.setattr(profiles, "FOLDER", tmp_path)
-    search = {"tool": "tool_search", "arguments": {"query": "close agent", "limit": 1}}
+    search = {"tool": "tool_search", "arguments": {"query": "close agent", "limit": 8}}
     close = {"tool": "multi_agent_v1__close_agent", "arguments": {"target": "nobody"}}
     rules = [
         when({"call": search}, step=0, tool="tool_search"),
