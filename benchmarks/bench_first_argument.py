@@ -26,8 +26,8 @@ from msgspec import Struct
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.serving.asks import PATHS, TOOLS, ask  # noqa: E402 - a benchmark is run as a file
-from tests.serving.server import QUICK, Server, serving, settings  # noqa: E402
+from tests.serving.asks import PATHS, TOOLS, ask
+from tests.serving.server import QUICK, Server, serving, settings
 
 STEP = 0.010
 CALL_TOKENS = 600

@@ -18,6 +18,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 import ray
 from lane_ends import Consumer, Engine
 

@@ -8,6 +8,7 @@ Times are CPU time, the best of some rounds, since a shared machine only ever ad
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import sys
@@ -158,4 +159,6 @@ def _missed(name: str, found: Cost) -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--quick" in sys.argv))
+    args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    args.add_argument("--quick", action="store_true", help="fewer rounds and sizes")
+    sys.exit(main(args.parse_args().quick))

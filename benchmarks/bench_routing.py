@@ -21,6 +21,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from benchmarks.sim import engines, figures, traces
 from benchmarks.sim.engine import Shape
 from benchmarks.sim.fleet import Fleet, Outcome

@@ -1,6 +1,6 @@
 """Buffer-and-hand-off beside trajectories: what reaches the model, what is read, how long it takes.
 
-    python -m benchmarks.bench_toolruns [--scale 0.05 | --quick] [--json FILE]
+    python benchmarks/bench_toolruns.py [--scale 0.05 | --quick] [--json FILE]
 
 Both sides read the same sources on this machine; nothing is cached between them. A buffering tool
 reads everything and sends it as JSON rows; a trajectory stops at its predicate or budget. Ends with
@@ -25,6 +25,8 @@ import duckdb
 import msgspec
 import numpy as np
 import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from toolruns.budget import Budget
 from toolruns.contract import Contract, Mode

@@ -26,7 +26,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # a benchmark is run as a file
 
-from scripts.serve import environment  # noqa: E402 - see above
+from scripts.serve import environment
 
 UP_WITHIN = 240.0
 ENDS_WITHIN = 40.0
@@ -124,7 +124,11 @@ class Server:
     def process_of(self, kind: str, app: str = "treadle") -> psutil.Process:
         """The one process of a kind of `KINDS`."""
         word = KINDS[kind].format(app=app)
-        found = [p for p in self.processes() if word in " ".join(p.cmdline())]
+        found = []
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess):  # it has just ended
+                if word in " ".join(process.cmdline()):
+                    found.append(process)
         if len(found) != 1:
             raise RuntimeError(f"{len(found)} processes are {word!r}")
         return found[0]

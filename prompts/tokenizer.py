@@ -220,15 +220,15 @@ class Tokenizer:
             return
         try:
             fast = fastokens.Tokenizer.from_json_str(raw.decode())
-            whole = list(fast.encode(self.probe).ids)
-            plain = list(fast.encode_ordinary(self.probe).ids)
+            whole = fast.encode(self.probe).ids
+            plain = fast.encode_ordinary(self.probe).ids
         except (RuntimeError, TypeError, ValueError):  # a model kind that it does not know
             return
         if whole == self._by_hf(self.probe):
             self.engine = "fastokens"
-            self._whole = lambda text: list(fast.encode(text).ids)
+            self._whole = lambda text: fast.encode(text).ids
             if plain == self._first.encode(self.probe, add_special_tokens=False).ids:
-                self._fast_plain = lambda text: list(fast.encode_ordinary(text).ids)
+                self._fast_plain = lambda text: fast.encode_ordinary(text).ids
 
 
 def _add_plain(

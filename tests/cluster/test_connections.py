@@ -16,6 +16,7 @@ from tests.cluster.control import Control, until
 
 pytestmark = pytest.mark.ray
 EACH = pytest.mark.parametrize("api", APIS)
+REPLACED_AT_MOST = 3  # times in a row: Serve replaces it where replicas come or go
 LAST = {"messages": b"message_stop", "responses": b"response.completed", "chat": b"[DONE]"}
 
 
@@ -42,19 +43,27 @@ def read(connection: socket.socket) -> bytes:
     return found
 
 
-@pytest.mark.xfail(strict=False, reason="now and then one of the two answers does not come")
+def pipelined(server: Server, api: str) -> bytes:
+    """What comes for two requests that are sent at once."""
+    with connected(server) as connection:
+        first = raw(api, "think first", stream=False)
+        connection.sendall(first + raw(api, "only text", stream=False, close=True))
+        return read(connection)
+
+
 @EACH
 def test_pipelined_requests_are_answered_in_their_order(
     server: Server, control: Control, api: str
 ) -> None:
-    with connected(server) as connection:
-        first = raw(api, "think first", stream=False)
-        connection.sendall(first + raw(api, "only text", stream=False, close=True))
-        found = read(connection)
-    assert found.count(b"HTTP/1.1 200") == 2, found[:500]
-    _, one, two = found.split(b"HTTP/1.1 200")
-    assert b"The answer." in one
-    assert b"The answer." not in two
+    """An HAProxy that Serve is just replacing closes after the first, and says so (RFC 9112, 9.3.2)."""
+    for _ in range(REPLACED_AT_MOST):
+        found = pipelined(server, api)
+        _, one, *rest = found.split(b"HTTP/1.1 200")
+        assert b"The answer." in one
+        if rest or b"connection: close" not in one:
+            break
+    assert len(rest) == 1, found[:500]
+    assert b"The answer." not in rest[0]
     control.assert_idle()
 
 
@@ -63,14 +72,24 @@ def test_pipelined_requests_are_answered_in_their_order(
 def test_a_client_that_closes_its_half_early_has_left(
     server: Server, control: Control, api: str, stream: bool
 ) -> None:
-    """HAProxy cannot tell it from one that is gone (`option abortonclose`); the turn ends with it."""
+    """As behind nginx or Cloudflare: it cannot be told from one that is gone, so its turn ends with it.
+
+    It reads that in the words of the APIs, or the whole answer where that was there already; never
+    a part that looks whole.
+    """
     with connected(server) as connection:
         connection.sendall(raw(api, "think first", stream=stream, close=True))
         connection.shutdown(socket.SHUT_WR)
         found = read(connection)
-    refused = found.startswith(b"HTTP/1.1 400") and b"connection: close" in found.lower()
-    whole = found.startswith(b"HTTP/1.1 200") and b"The answer." in found
-    assert refused or whole, found[:500]  # never a part that looks whole
+    head, _, body = found.partition(b"\r\n\r\n")
+    if head.startswith(b"HTTP/1.1 400"):
+        refusal = json.loads(body)
+        assert refusal["type"] == "error"
+        assert refusal["error"]["type"] == "invalid_request_error"
+        assert "keep the connection open" in refusal["error"]["message"]
+    else:
+        assert head.startswith(b"HTTP/1.1 200"), found[:500]
+        assert b"The answer." in body
     control.assert_idle()
 
 
