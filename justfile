@@ -100,6 +100,10 @@ conformance:
     pytest -q tests/conformance
     python -m tests.conformance.matrix
 
+# docs/metrics.md and docs/families.md, from the code
+reference:
+    python -m scripts.reference
+
 # the rooms as packages of their own, into dist/
 wheels *arguments:
     python scripts/wheels.py {{arguments}}
