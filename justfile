@@ -68,7 +68,7 @@ tpch *arguments:
 
 # benchmarks/bench_NAME.py
 bench name *arguments:
-    python benchmarks/bench_{{name}}.py {{arguments}}
+    PYTHONPATH={{justfile_directory()}} python benchmarks/bench_{{name}}.py {{arguments}}
 
 # all benchmarks, quick, into docs/benchmarks.md
 benchmarks *arguments:

@@ -58,7 +58,9 @@ def main() -> None:
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("folder", nargs="?", type=Path)
     args.add_argument("--rounds", type=int, default=20)
+    args.add_argument("--quick", action="store_true", help="three rounds")
     given = args.parse_args()
+    rounds = 3 if given.quick else given.rounds
     family = registry.get("qwen3")
     folder = given.folder or _real() or _scripted(family)
     whole = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -73,7 +75,7 @@ def main() -> None:
         loaded = process_time() - begun
         gc.collect()
         gc.freeze()
-        rows = measured(prompter, whole, given.rounds)
+        rows = measured(prompter, whole, rounds)
         tokens = len(rows["new"][-1].prompt.ids)
         print(f"{prompter.tokenizer.engine}: loaded and warm in {loaded:.1f} s, {tokens} tokens")
         for name in ("new", "next"):
