@@ -68,7 +68,7 @@ tpch *arguments:
 
 # benchmarks/bench_NAME.py
 bench name *arguments:
-    python benchmarks/bench_{{name}}.py {{arguments}}
+    PYTHONPATH={{justfile_directory()}} python benchmarks/bench_{{name}}.py {{arguments}}
 
 # all benchmarks, quick, into docs/benchmarks.md
 benchmarks *arguments:
@@ -99,6 +99,10 @@ fuzz-requests *arguments:
 conformance:
     pytest -q tests/conformance
     python -m tests.conformance.matrix
+
+# docs/metrics.md and docs/families.md, from the code
+reference:
+    python -m scripts.reference
 
 # the rooms as packages of their own, into dist/
 wheels *arguments:

@@ -15,17 +15,12 @@ from msgspec.structs import replace
 from actors.keeper import Keeper
 from actors.router_asking import wait_here
 from sessions.estimates import Estimates
-from sessions.records import SessionRecord
+from sessions.records import SessionRecord, lasting
 from turns.blocks import Message, ToolCall, ToolResult
 from turns.turn import Hints, Turn
 
 WAIT = 0.01
 """Seconds of its loop's own time that a prepared turn waits for its session's record at most."""
-
-LASTING = ("priority", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
-"""Hints that hold for a session; the others are of one turn."""
-
-_NONE = Hints()
 
 
 class Hinting:
@@ -62,10 +57,7 @@ class Hinting:
 
 def inherited(own: Hints, kept: Hints) -> Hints:
     """A turn's own hints, and those of its session where it says nothing."""
-    missing = {
-        name: getattr(kept, name) for name in LASTING if getattr(own, name) == getattr(_NONE, name)
-    }
-    return replace(own, **missing)
+    return replace(own, **{**lasting(kept), **lasting(own)})
 
 
 def last_tool(messages: tuple[Message, ...]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from sessions.records import REPLY, TURNS, SessionSeen, StoredReply
 from sessions.store import Store, Write, write
-from turns.turn import Hints, Turn
+from turns.turn import Turn
 
 BOUND = 1000
 
@@ -40,7 +40,7 @@ class Keeper:
                 harness=harness,
                 model=turn.model,
                 parent=turn.parent_session,
-                hints=None if turn.hints == Hints() else turn.hints,
+                hints=turn.hints,
                 osl=osl,
             )
             return self._spawn(self.store.touch_session(seen, self._ttl))

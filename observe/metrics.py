@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from msgspec import Struct
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -34,63 +35,93 @@ _ROUTING = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 1)
 _SHARES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 
 
-_PARTS = frozenset({"tools", "messages", "include", "agent_hints", "tool_choice"})
+PARTS = frozenset({"tools", "messages", "include", "agent_hints", "tool_choice"})
+"""Parts of requests that are counted by name; all others are `field`."""
 
 
 def _part(name: str) -> str:
     """Which part of a request was ignored: one of a few words, since clients choose the names."""
     first = name.split(".", 1)[0].split(":", 1)[0]
-    return first if first in _PARTS else "field"
+    return first if first in PARTS else "field"
+
+
+class Described(Struct, frozen=True):
+    """A metric as it is exposed, and what it says. docs/metrics.md is made of these."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+    what: str
 
 
 class Metrics:
-    """`models` are the names of served models; `render` gives the text for `GET /metrics`."""
+    """`models` are the names of served models; `render` gives the text for `GET /metrics`.
+    `described` says all that there are.
+    """
 
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self, models: Collection[str] = ()) -> None:
         self._models = frozenset(models)
         self.registry = CollectorRegistry()
+        self.described: list[Described] = []
         self._of_turns()
         self._of_prompts()
         self._of_the_fleet()
 
     def _counter(self, name: str, what: str, *labels: str) -> Counter:
+        self.described.append(Described(f"treadle_{name}_total", "counter", labels, what))
         return Counter(f"treadle_{name}", what, labels, registry=self.registry)
 
     def _gauge(self, name: str, what: str, *labels: str) -> Gauge:
+        self.described.append(Described(f"treadle_{name}", "gauge", labels, what))
         return Gauge(f"treadle_{name}", what, labels, registry=self.registry)
 
     def _histogram(
         self, name: str, what: str, buckets: tuple[float, ...], *labels: str
     ) -> Histogram:
         named = f"treadle_{name}"
+        self.described.append(Described(named, "histogram", labels, what))
         return Histogram(named, what, labels, buckets=buckets, registry=self.registry)
 
     def _of_turns(self) -> None:
         turn = ("api", "model")
         self._refused = self._counter(
-            "requests_refused", "Requests that never became turns.", "api", "kind"
+            "requests_refused",
+            "Requests that were refused before they became turns.",
+            "api",
+            "kind",
         )
         self._received = self._counter("turns_received", "Turns received.", *turn)
         self._ignored = self._counter(
             "ignored", "Parts of requests that nobody acted on.", "api", "part"
         )
         self._in_flight = self._gauge("turns_in_flight", "Turns received and not over.", "api")
-        self._ended = self._counter("turns_ended", "Turns that ended, by stop.", *turn, "stop")
+        self._ended = self._counter("turns_ended", "Turns that came to their end.", *turn, "stop")
         self._failed = self._counter(
-            "turns_failed", "Turns that failed, by kind.", *turn, "kind", "streamed"
+            "turns_failed",
+            "Turns that failed; `streamed`: after their client had seen events.",
+            *turn,
+            "kind",
+            "streamed",
         )
-        self._seconds = self._histogram("turn_seconds", "Received to ended.", _SECONDS, *turn)
-        self._first = self._histogram("ttft_seconds", "Received to first event.", _SECONDS, *turn)
+        self._seconds = self._histogram(
+            "turn_seconds", "From a turn's request to its end.", _SECONDS, *turn
+        )
+        self._first = self._histogram(
+            "ttft_seconds", "From a turn's request to its first event.", _SECONDS, *turn
+        )
         self._gap = self._histogram(
-            "gap_seconds", "Mean time between events, by turn.", _GAPS, *turn
+            "gap_seconds", "Mean time between batches of events of a turn.", _GAPS, *turn
         )
         self._longest = self._histogram(
-            "longest_gap_seconds", "Longest time between events, by turn.", _GAPS, *turn
+            "longest_gap_seconds", "Longest time between batches of events of a turn.", _GAPS, *turn
         )
         self._tokens = self._counter(
-            "tokens", "Tokens, by kind; input includes cached.", "model", "kind"
+            "tokens",
+            "Tokens of turns; input includes cached, output includes reasoning.",
+            "model",
+            "kind",
         )
         self._share = self._histogram(
             "cached_share", "Share of the prompt that the cache held.", _SHARES, "model"
@@ -101,20 +132,26 @@ class Metrics:
 
     def _of_prompts(self) -> None:
         self._truncated = self._counter(
-            "truncated", "Messages that did not fit into a prompt.", "api"
+            "truncated", "Messages that did not fit into a prompt (`truncation: auto`).", "api"
         )
         self._preparing = self._histogram(
-            "prepare_seconds", "Time to make a prompt, by stage.", _ROUTING, "model", "stage"
+            "prepare_seconds", "Time to make a prompt.", _ROUTING, "model", "stage"
         )
         self._replies = self._counter(
-            "replies_replayed", "Earlier replies in prompts: known or not.", "model", "outcome"
+            "replies_replayed",
+            "Earlier replies in prompts: put in token for token, or written anew.",
+            "model",
+            "outcome",
         )
         self._memo = self._gauge(
-            "tokenizer_memo", "Look-ups in the tokenizer's memo.", "model", "outcome"
+            "tokenizer_memo",
+            "Look-ups in the tokenizer's memo since the start.",
+            "model",
+            "outcome",
         )
 
     def _of_the_fleet(self) -> None:
-        self._events = self._counter("events", "Events brought by lanes.")
+        self._events = self._counter("events", "Events that lanes brought.")
         self._lead = self._histogram(
             "dispatch_lead_seconds",
             "How long before its turn was over a tool call could be dispatched.",
@@ -122,26 +159,34 @@ class Metrics:
             "model",
         )
         self._runs = self._counter(
-            "tool_runs_ended", "Runs of streaming tools, by ending.", "ending"
+            "tool_runs_ended", "Runs of streaming tools that are over.", "ending"
         )
         self._run_rows = self._counter("tool_run_rows", "Rows that runs of streaming tools read.")
         self._run_seconds = self._histogram(
-            "tool_run_seconds", "Runs of streaming tools.", _SECONDS
+            "tool_run_seconds", "Time of a run of a streaming tool.", _SECONDS
         )
-        self._turned_away = self._counter("turned_away", "Requests refused at the gate.", "kind")
-        self._calls = self._counter("tool_calls", "Tool calls, ready or cut.", "model", "outcome")
-        self._routed = self._counter("router_decisions", "Replicas chosen, by why.", "why")
+        self._turned_away = self._counter(
+            "turned_away", "Requests refused at the gate: keys, limits, sizes.", "kind"
+        )
+        self._calls = self._counter(
+            "tool_calls", "Tool calls, ready or cut; nothing is ever repaired.", "model", "outcome"
+        )
+        self._routed = self._counter(
+            "router_decisions", "Replicas chosen, by the rule that chose.", "why"
+        )
         self._moved = self._counter("turns_moved", "Turns routed again after their first replica.")
         self._routing = self._histogram("router_seconds", "Time to choose a replica.", _ROUTING)
         self._redis_up = self._gauge("redis_up", "1 while the session store answers.")
         self._redis_up.set(1)
         self._trouble = self._counter("redis_trouble", "Store calls that failed.", "operation")
-        self._away = self._counter("redis_away_seconds", "Time the session store was away.")
-        self._lanes = self._gauge("lanes", "Lanes open.")
-        self._depth = self._gauge("lane_depth", "Turns in the air on lanes.", "figure")
+        self._away = self._counter("redis_away_seconds", "Seconds that the session store was away.")
+        self._lanes = self._gauge("lanes", "Lanes (streams of events from parsers) that are open.")
+        self._depth = self._gauge(
+            "lane_depth", "Turns in the air, on all lanes and on the fullest.", "figure"
+        )
         self._lanes_lost = self._counter("lanes_lost", "Lanes lost.")
         self._lane_turns = self._counter("lane_turns_lost", "Turns that were on a lost lane.")
-        self._router = self._gauge("router_state", "The router's state, by figure.", "figure")
+        self._router = self._gauge("router_state", "The router's state.", "figure")
 
     def render(self, name: str = "", others: Mapping[str, bytes] | None = None) -> bytes:
         """All figures in Prometheus' text form, beside the snapshots of other processes. `name` is

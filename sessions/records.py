@@ -4,9 +4,10 @@ field may be added while old records are still about. Times are seconds since th
 
 from __future__ import annotations
 
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import DecodeError, Struct, field, msgpack
+from msgspec.structs import replace
 
 from turns.events import Stop, Usage
 from turns.reply import ReplyBlock
@@ -14,15 +15,20 @@ from turns.turn import Api, Hints
 
 T = TypeVar("T")
 
+LASTING = ("priority", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
+"""Hints that hold for a session; the others are of one turn."""
+
+_NONE = Hints()
+
 
 class RecordError(ValueError):
     """What is stored cannot be read as its kind: it is of another version, or not ours."""
 
 
 class SessionSeen(Struct, frozen=True):
-    """A turn that shows a session. Empty fields say nothing and change nothing; `hints` is None
-    when the harness gave none with this turn. `osl` is how long its replies are expected to be, in
-    tokens, by those that were seen.
+    """A turn that shows a session. Empty fields say nothing and change nothing, nor do hints that
+    the turn does not give. `osl` is how long its replies are expected to be, in tokens, by those
+    that were seen.
     """
 
     owner: str
@@ -31,12 +37,12 @@ class SessionSeen(Struct, frozen=True):
     harness: str = ""
     model: str = ""
     parent: str = ""
-    hints: Hints | None = None
+    hints: Hints = _NONE
     osl: int = 0
 
 
 class SessionRecord(Struct, frozen=True):
-    """A session as last seen. `turns` counts them all; `hints` are the latest given."""
+    """A session as last seen. `turns` counts them all; each of `hints` is the latest given."""
 
     owner: str
     key: str
@@ -48,6 +54,13 @@ class SessionRecord(Struct, frozen=True):
     parent: str = ""
     hints: Hints = field(default_factory=Hints)
     osl: int = 0
+
+
+def lasting(hints: Hints) -> dict[str, Any]:
+    """The hints of a turn that its session shall remember, by name."""
+    return {
+        name: value for name in LASTING if (value := getattr(hints, name)) != getattr(_NONE, name)
+    }
 
 
 def touched(record: SessionRecord | None, seen: SessionSeen) -> SessionRecord:
@@ -62,7 +75,7 @@ def touched(record: SessionRecord | None, seen: SessionSeen) -> SessionRecord:
         harness=seen.harness or before.harness,
         model=seen.model or before.model,
         parent=before.parent or seen.parent,
-        hints=before.hints if seen.hints is None else seen.hints,
+        hints=replace(before.hints, **lasting(seen.hints)),
         osl=seen.osl or before.osl,
     )
 

@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager
 from hashlib import blake2b
 from typing import Any, TypeVar
 
-from msgspec import msgpack
+from msgspec import convert, msgpack
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from sessions.records import Kind, RecordError, SessionRecord, SessionSeen
+from sessions.records import LASTING, Kind, RecordError, SessionRecord, SessionSeen, lasting
 from sessions.store import FOREVER, Write, checked
 from turns.errors import UnavailableError
 from turns.turn import Hints
@@ -25,7 +25,7 @@ from turns.turn import Hints
 T = TypeVar("T")
 
 _PREFIX = "treadle"
-_hints = msgpack.Decoder(Hints)
+_HINTS = [(name, f"hint:{name}".encode()) for name in LASTING]
 
 # `records.touched`, atomically and in one command: a transaction of six costs three times the CPU.
 _TOUCH = """
@@ -97,8 +97,8 @@ class RedisStore:
             fields += ["harness", seen.harness]
         if seen.model:
             fields += ["model", seen.model]
-        if seen.hints is not None:
-            fields += ["hints", msgpack.encode(seen.hints)]
+        for name, value in lasting(seen.hints).items():
+            fields += [f"hint:{name}", msgpack.encode(value)]
         if seen.osl:
             fields += ["osl", seen.osl]
         key = _key("session", seen.owner, seen.key)
@@ -187,7 +187,9 @@ def _session(owner: str, key: str, found: Mapping[Any, Any]) -> SessionRecord:
             harness=found.get(b"harness", b"").decode(),
             model=found.get(b"model", b"").decode(),
             parent=found.get(b"parent", b"").decode(),
-            hints=_hints.decode(found[b"hints"]) if b"hints" in found else Hints(),
+            hints=convert(
+                {name: msgpack.decode(found[at]) for name, at in _HINTS if at in found}, Hints
+            ),
             osl=int(found.get(b"osl", 0)),
         )
     except (KeyError, ValueError) as error:

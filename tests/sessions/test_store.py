@@ -59,8 +59,18 @@ async def test_a_session_grows_turn_by_turn(rig: Rig) -> None:
     second = await rig.store.touch_session(seen(2.5, model="n", parent="q"), 60)
     assert second == SessionRecord("o", "s", 1.25, 2.5, 2, "codex", "n", "p", hints)
     assert await rig.store.session("o", "s") == second
-    third = await rig.store.touch_session(seen(3.0, hints=Hints()), 60)
-    assert third.hints == Hints()
+
+
+async def test_each_hint_holds_until_it_is_said_anew(rig: Rig) -> None:
+    given = [
+        Hints(priority=3, osl=64),
+        Hints(deadline_s=9.0, final=True),  # of one turn
+        Hints(osl=8, latency_sensitivity=0.25, speculative_prefill=True, retain_s=60),
+    ]
+    for hints in given:
+        last = await rig.store.touch_session(seen(hints=hints), 60)
+    assert last.hints == Hints(3, 8, 0.25, speculative_prefill=True, retain_s=60)
+    assert await rig.store.session("o", "s") == last
 
 
 async def test_turns_of_a_session_that_come_at_once_are_all_counted(rig: Rig) -> None:

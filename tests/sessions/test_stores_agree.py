@@ -30,7 +30,7 @@ sessions = st.builds(
     harness=texts,
     model=texts,
     parent=texts,
-    hints=st.none() | st.builds(Hints, st.integers(-9, 9), st.none() | st.integers(0, 9)),
+    hints=st.builds(Hints, st.integers(-9, 9), st.none() | st.integers(0, 9)),
 )
 
 
