@@ -74,8 +74,33 @@ def as_json(value: Any) -> str:
     return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
 
 
+def bare(array: Any) -> Any:
+    """The numbers that a column of numbers or times without nulls consists of, else None.
+
+    On batches of some thousand rows numpy is several times faster than Arrow's kernels.
+    """
+    width = _bare_width(array.type)
+    if array.null_count or width is None:
+        return None
+    return (array.view(width) if width != array.type else array).to_numpy()
+
+
+@lru_cache(256)
+def _bare_width(type_: Any) -> Any:
+    """The type under which numpy takes the memory as it is."""
+    if pa.types.is_integer(type_) or pa.types.is_float32(type_) or pa.types.is_float64(type_):
+        return type_
+    if pa.types.is_temporal(type_) and not pa.types.is_interval(type_):
+        return pa.int32() if type_.bit_width == pa.int32().bit_width else pa.int64()
+    return None
+
+
 def numbers(array: Any) -> Floats:
     """A number, time or bool column as float64, NaN where null."""
+    memory = None if pa.types.is_temporal(array.type) else bare(array)
+    if memory is not None:
+        floats: Floats = memory.astype(np.float64, copy=False)
+        return floats
     kind, type_ = kind_of(array.type), array.type
     scale = 1.0
     if kind == "time" and pa.types.is_date(type_):

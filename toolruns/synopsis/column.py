@@ -9,15 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolruns.arrays import Kind, kind_of, numbers
+from toolruns.arrays import Floats, Kind, bare, kind_of, numbers
 from toolruns.synopsis.convergence import Convergence
 from toolruns.synopsis.distinct import DistinctValues
+from toolruns.synopsis.draws import Draws
 from toolruns.synopsis.order import Order
 
 TOP = 5
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-THIN_AFTER = 16_384
-THIN_BY = 8
+THIN_AFTER = 32_768
+THIN_BY = 16
 
 
 class ColumnSummary:
@@ -41,7 +42,7 @@ class ColumnSummary:
         self.distinct: DistinctValues | None = None
         self.watch: Convergence | None = None
         self._quantiles: Any = None
-        self._thinned = False
+        self._draws: Draws | None = None
         self._rng = np.random.default_rng(seed)
         self._seed = seed
 
@@ -80,7 +81,7 @@ class ColumnSummary:
         self.order.add(array)
         self._extend(array if self.distinct is None else self.distinct.add(array))
         if self._quantiles is not None or self.watch is not None:
-            self._measure(numbers(array) if self.kind in {"number", "time"} else None, window)
+            self._measure(array, window)
 
     def check(self, rows: int) -> None:
         if self.watch is not None and self.distinct is not None:
@@ -95,32 +96,38 @@ class ColumnSummary:
     def _extend(self, array: Any) -> None:
         if self.kind == "other":
             return
-        found = pc.min_max(array)
-        low, high = found["min"].as_py(), found["max"].as_py()
+        low, high = _extremes(array)
         self.low = low if self.low is None or low < self.low else self.low
         self.high = high if self.high is None or high > self.high else self.high
 
-    def _measure(self, values: Any, window: int) -> None:
-        if values is None:
+    def _measure(self, array: Any, window: int) -> None:
+        if self.kind not in {"number", "time"}:
             return
+        values = numbers(array)
         if self._float and np.isnan(values).any():
             values = values[~np.isnan(values)]
         if self._quantiles is not None and len(values):
-            self._quantiles.update(np.array(self._some(values), copy=True))
+            self._rank(values)
         if self.watch is not None:
             self.watch.add(values, window)
 
-    def _some(self, values: Any) -> Any:
-        """All values, and a drawn eighth once that adds less error than the sketch has itself."""
-        if self.rows <= THIN_AFTER:
-            return values
-        if not self._thinned:
-            self._thinned = True
+    def _rank(self, values: Floats) -> None:
+        drawn = self._drawn(values) if self.rows > THIN_AFTER else values
+        if len(drawn):
+            self._quantiles.update(np.array(drawn, copy=True))
+
+    def _drawn(self, values: Floats) -> Floats:
+        """One value drawn of each `THIN_BY` in a row, however they are cut into pieces: once there
+        are many this adds less error than the sketch has itself.
+        """
+        if self._draws is None:
+            self._draws = Draws(THIN_BY, self._rng)
             ranks = np.linspace(0, 1, max(2, self._quantiles.n // THIN_BY))
             past = np.array(self._quantiles.get_quantiles(ranks.tolist()))
             self._quantiles = datasketches.kll_doubles_sketch(200)
             self._quantiles.update(past)
-        return values[self._rng.integers(0, len(values), max(1, len(values) // THIN_BY))]
+        drawn: Floats = values[self._draws.rows(len(values))]
+        return drawn
 
     def quantiles(self) -> dict[str, float]:
         """Values at the 5, 25, 50, 75 and 95 % ranks (rank error at most 2 %), {} if not kept."""
@@ -128,3 +135,12 @@ class ColumnSummary:
             return {}
         values = self._quantiles.get_quantiles(list(QUANTILES))
         return {f"p{round(q * 100)}": v for q, v in zip(QUANTILES, values, strict=True)}
+
+
+def _extremes(array: Any) -> tuple[Any, Any]:
+    """The least and the greatest value, NaN set aside."""
+    memory = None if pa.types.is_temporal(array.type) else bare(array)
+    if memory is not None:
+        return np.fmin.reduce(memory).item(), np.fmax.reduce(memory).item()
+    found = pc.min_max(array)
+    return found["min"].as_py(), found["max"].as_py()

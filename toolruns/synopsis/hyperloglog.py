@@ -15,11 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from toolruns.arrays import bare
+
 Hashes = NDArray[np.uint64]
 
 PRECISION = 12
 REGISTERS = 1 << PRECISION
 _TAIL = 64 - PRECISION
+_TAIL_MASK = np.uint64((1 << _TAIL) - 1)
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _MASKS: Hashes = np.array([(1 << (8 * size)) - 1 for size in range(9)], np.uint64)
 LONG = 256
@@ -39,6 +42,11 @@ class HyperLogLog:
         if not len(array):
             return
         hashed = hashes(array)
+        # What ranks no higher than the lowest register changes nothing: of a long stream, most.
+        floor = int(self._registers.min())
+        if floor:
+            low = np.uint64((1 << (_TAIL - floor)) - 1)
+            hashed = hashed[(hashed & _TAIL_MASK) <= low]
         slots = (hashed >> np.uint64(_TAIL)).astype(np.intp)
         # The sentinel bit bounds the rank of an all-zero tail. A float64's exponent is the place
         # of the leading bit (rounding up at 2**64 - 1 is off by one in 2**53 values).
@@ -89,21 +97,23 @@ def hashes(array: Any) -> Hashes:
         array = array.cast(pa.int8())
     elif pa.types.is_decimal(type_):
         array = array.cast(pa.float64(), safe=False)
-    elif pa.types.is_temporal(type_):
-        narrow = type_.bit_width == pa.int32().bit_width
-        array = array.cast(pa.int32() if narrow else pa.int64())
-    values = array.to_numpy(zero_copy_only=False)
+    memory = bare(array)
+    values = array.to_numpy(zero_copy_only=False) if memory is None else memory
     if values.dtype.kind == "f":
         # -0.0 equals 0.0, and a whole float equals the integer when the column's type changed.
         return _mixed((values.astype(np.float64) + 0.0).view(np.uint64))
-    return _mixed(values.astype(np.int64).view(np.uint64))
+    return _mixed(values.astype(np.int64, copy=False).view(np.uint64))
 
 
 def _mixed(x: Hashes) -> Hashes:
     """The finaliser of splitmix64: every bit of the input moves half of the output's."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    out = x >> np.uint64(30)
+    out ^= x
+    out *= np.uint64(0xBF58476D1CE4E5B9)
+    out ^= out >> np.uint64(27)
+    out *= np.uint64(0x94D049BB133111EB)
+    out ^= out >> np.uint64(31)
+    return out
 
 
 def _bytes(array: Any) -> Hashes:

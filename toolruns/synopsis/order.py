@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import pyarrow.compute as pc
 
+from toolruns.arrays import bare
+
 Direction = Literal["", "asc", "desc"]
 
 
@@ -31,19 +33,27 @@ class Order:
         """Take an array without nulls."""
         if not self.monotone or not len(array):
             return
+        memory = bare(array)
+        if memory is None:
+            self._add_by_arrow(array)
+            return
         if self._last is not None:
-            self._compare(self._last, array[0])
-        if len(array) > 1 and self.monotone:
-            before, after = array.slice(0, len(array) - 1), array.slice(1)
-            self._take(pc.min_max(pc.less(before, after)), pc.min_max(pc.greater(before, after)))
-        self._last = array[len(array) - 1]
-
-    def _compare(self, before: Any, after: Any) -> None:
-        up, down = pc.less(before, after).as_py(), pc.greater(before, after).as_py()
+            self._step(up=bool(memory[0] > self._last), down=bool(memory[0] < self._last))
+        # Once the way is known, only steps the other way say anything new.
+        up = not (self._moved and self._rising) and bool((memory[1:] > memory[:-1]).any())
+        down = not (self._moved and self._falling) and bool((memory[1:] < memory[:-1]).any())
         self._step(up=up, down=down)
+        self._last = memory[-1]
 
-    def _take(self, rises: Any, falls: Any) -> None:
-        self._step(up=rises["max"].as_py(), down=falls["max"].as_py())
+    def _add_by_arrow(self, array: Any) -> None:
+        first, last = array[0], array[len(array) - 1]
+        if self._last is not None:
+            up, down = pc.greater(first, self._last), pc.less(first, self._last)
+            self._step(up=up.as_py(), down=down.as_py())
+        before, after = array.slice(0, len(array) - 1), array.slice(1)
+        up, down = pc.any(pc.greater(after, before)), pc.any(pc.less(after, before))
+        self._step(up=bool(up.as_py()), down=bool(down.as_py()))
+        self._last = last
 
     def _step(self, *, up: bool, down: bool) -> None:
         self._moved = self._moved or up or down

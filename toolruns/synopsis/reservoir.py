@@ -6,6 +6,8 @@ import math
 import random
 from typing import Any
 
+import pyarrow as pa
+
 HEAD = 5
 SAMPLE = 32
 
@@ -34,10 +36,14 @@ class Rows:
         end = self._seen + rows
         if end >= SAMPLE and self._next == SAMPLE - 1:
             self._skip()
+        taken: dict[int, int] = {}  # place in the sample -> row of the batch; the last one stays
         while SAMPLE <= self._next < end:
-            row = batch.slice(self._next - self._seen, 1).to_pylist()[0]
-            self.sample[self._random.randrange(SAMPLE)] = row
+            taken[self._random.randrange(SAMPLE)] = self._next - self._seen
             self._skip()
+        if taken:
+            kept = batch.take(pa.array(taken.values(), pa.int64())).to_pylist()
+            for place, row in zip(taken, kept, strict=True):
+                self.sample[place] = row
         self._seen = end
 
     def _skip(self) -> None:
