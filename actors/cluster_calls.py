@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from actors.engines.engine import EngineStats, KvEvent
 from actors.fleet_load import ModelLoad, decode_load
-from actors.messages import ReplicaCard, Settlement, encode
+from actors.messages import Placement, ReplicaCard, Settlement, Told, encode
 from router.decision import Ask, Choice, Decision
 
 log = logging.getLogger(__name__)
@@ -32,6 +32,9 @@ PRESENT_EVERY = 2.0
 
 SETTLE_EVERY = 0.02
 """Seconds for which settlements are collected into one call."""
+
+SETTLED_WITHIN = 5.0
+"""Seconds after which the next ones are sent though the router has not answered."""
 
 
 def apart(method: Any, *args: Any, **kwargs: Any) -> Any:
@@ -50,8 +53,8 @@ class RouterCalls:
         self._settle_all, self._left, self._came = handle.settle, handle.left, handle.came
         self._orders = handle.orders
         self._fleet = handle.fleet
-        self._settled: list[Settlement] = []
-        self._flush: asyncio.TimerHandle | None = None
+        self._told: list[Told] = []
+        self._telling: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
 
     async def choose(self, model: str, ask: Ask) -> Decision:
@@ -67,16 +70,34 @@ class RouterCalls:
         self._spawn(apart(self._gone, model, turn))
 
     def began(self, model: str, choice: Choice, cached: int) -> None:
-        self._settle(Settlement(model, choice.reservation, over=False, cached=cached))
+        self._tell(Settlement(model, choice.reservation, over=False, cached=cached))
 
     def release(self, model: str, choice: Choice) -> None:
-        self._settle(Settlement(model, choice.reservation, over=True))
+        self._tell(Settlement(model, choice.reservation, over=True))
 
-    def _settle(self, settlement: Settlement) -> None:
-        self._settled.append(settlement)
-        if self._flush is None:
-            loop = asyncio.get_running_loop()
-            self._flush = loop.call_later(SETTLE_EVERY, self._send)
+    def placed(self, model: str, ask: Ask, choice: Choice) -> None:
+        """The ingress has placed a turn by itself; before its release, so that it is never left."""
+        self._tell(Placement(model, replace(ask, owner=self._ingress), choice))
+
+    async def settled(self) -> None:
+        """Until the router has been told all of it."""
+        while self._tasks or self._telling is not None:
+            await asyncio.wait([*self._tasks, *([self._telling] if self._telling else [])])
+
+    def _tell(self, told: Told) -> None:
+        self._told.append(told)
+        if self._telling is None:
+            self._telling = asyncio.ensure_future(self._tell_all())
+
+    async def _tell_all(self) -> None:
+        """One call after the other: two under way may arrive in another order."""
+        while self._told:
+            await asyncio.sleep(SETTLE_EVERY)
+            told, self._told = self._told, []
+            await asyncio.wait(
+                [self._spawn(apart(self._settle_all, encode(told)))], timeout=SETTLED_WITHIN
+            )
+        self._telling = None
 
     async def present_forever(self, heard: Callable[[dict[str, int]], None] | None = None) -> None:
         """Tell the router again and again that this ingress lives; `heard` gets its figures."""
@@ -113,15 +134,11 @@ class RouterCalls:
         """Tell the router which replicas Serve no longer knows."""
         self._spawn(apart(self._left, model, list(replicas)))
 
-    def _send(self) -> None:
-        self._flush = None
-        settled, self._settled = self._settled, []
-        self._spawn(apart(self._settle_all, encode(settled)))
-
-    def _spawn(self, call: Any) -> None:
+    def _spawn(self, call: Any) -> asyncio.Future[None]:
         task = asyncio.ensure_future(_quiet(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
 
 async def _quiet(call: Any) -> None:

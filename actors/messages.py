@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Struct, field
 
+from router.decision import Ask, Choice
 from turns.errors import ErrorKind
 from turns.frames import EventBatch, Frame, ParseSpec
 
@@ -66,7 +67,7 @@ class ReplicaCard(Struct, frozen=True):
     kv_blocks: int = 0
 
 
-class Settlement(Struct, array_like=True, frozen=True):
+class Settlement(Struct, array_like=True, frozen=True, tag=0):
     """What became of a reservation: its turn had its first token, or it is `over`.
 
     `cached` is what the engine's cache held of the prompt, in tokens; -1 when it is not known.
@@ -77,6 +78,17 @@ class Settlement(Struct, array_like=True, frozen=True):
     over: bool
     cached: int = -1
 
+
+class Placement(Struct, array_like=True, frozen=True, tag=1):
+    """A turn that its ingress has placed by itself; `choice` names the reservation it asks for."""
+
+    model: str
+    ask: Ask
+    choice: Choice
+
+
+Told = Settlement | Placement
+"""What an ingress tells the router of its turns, in the order in which it happened."""
 
 encode = msgspec.msgpack.Encoder().encode
 decode_step = msgspec.msgpack.Decoder(Step).decode

@@ -40,14 +40,14 @@ SHUN_FOR = 3.0
 
 
 class ChoiceTaken(Struct, frozen=True):
-    """The replica of a turn; `choice` is None when the router was not asked or did not answer.
+    """The replica of a turn, and its reservation: the router's, or the ingress's own.
 
     `why` and `overlap_tokens` explain the choice; `prompt_hash` is that of the last whole block.
     `others` are the replicas that can take the turn if this one does not begin it.
     """
 
     replica: str
-    choice: Choice | None
+    choice: Choice
     why: str
     overlap_tokens: int = 0
     prompt_hash: int = 0
@@ -80,6 +80,7 @@ class ModelService:
         self._router = router
         self._asking = RouterAsking(router, folder.spec.name)
         self._hashed = HashedChoice()
+        self._placed = 0
         self._heard = heard
         self._shunned: dict[str, float] = {}
 
@@ -165,17 +166,25 @@ class ModelService:
             if answer.replica not in cards:  # it reports still, but Serve has let it go
                 self._router.left(self.spec.name, [answer.replica])
             answer = None
-        if answer is None:
-            key = str(hashes[min(len(hashes), 8) - 1]) if hashes else turn.session or turn.id
-            hashed = self._hashed.choose(key, usable)
-            if hashed is None:
-                raise OverloadedError(BUSY)
-            taken = ChoiceTaken(hashed, None, "hashed", 0, last, rest(usable, hashed))
-        else:
-            shared, others = answer.overlap_blocks * block, rest(usable, answer.replica)
-            taken = ChoiceTaken(answer.replica, answer, answer.why, shared, last, others)
-        self._hashed.began(taken.replica)
-        return taken
+        choice = answer or self._by_itself(ask, usable)
+        self._hashed.began(choice.replica)
+        shared, others = choice.overlap_blocks * block, rest(usable, choice.replica)
+        return ChoiceTaken(choice.replica, choice, choice.why, shared, last, others)
+
+    def _by_itself(self, ask: Ask, usable: dict[str, ReplicaCard]) -> Choice:
+        """A replica by hash, of which the router is told: else it would give the place away again.
+
+        Raises OverloadedError when this ingress alone has filled all of them.
+        """
+        hashes = ask.hashes
+        key = str(hashes[min(len(hashes), 8) - 1]) if hashes else ask.session or ask.turn
+        replica = self._hashed.choose(key, usable)
+        if replica is None:
+            raise OverloadedError(BUSY)
+        self._placed += 1
+        choice = Choice(replica, 0, "hashed", f"{ask.turn}@{self._placed}")
+        self._router.placed(self.spec.name, ask, choice)
+        return choice
 
     def _unshunned(self, cards: dict[str, ReplicaCard]) -> dict[str, ReplicaCard]:
         """Those that have lost no turn of late; all of them where there is no other."""
@@ -184,14 +193,12 @@ class ModelService:
         return {r: card for r, card in cards.items() if r not in self._shunned} or cards
 
     def began(self, taken: ChoiceTaken, cached: int) -> None:
-        if taken.choice is not None:
-            self._router.began(self.spec.name, taken.choice, cached)
+        self._router.began(self.spec.name, taken.choice, cached)
 
     def release(self, taken: ChoiceTaken) -> None:
         """The turn is over. Called exactly once."""
         self._hashed.ended(taken.replica)
-        if taken.choice is not None:
-            self._router.release(self.spec.name, taken.choice)
+        self._router.release(self.spec.name, taken.choice)
 
     def job(self, turn: Turn, prompt: Prompt) -> Job:
         """All that the engine and the parser need of the turn."""

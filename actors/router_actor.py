@@ -16,7 +16,7 @@ import msgspec
 
 from actors.engines.engine import EngineStats
 from actors.fleet_load import ModelLoad, replica_load
-from actors.messages import ReplicaCard, Settlement, encode
+from actors.messages import Placement, ReplicaCard, Told, encode
 from actors.preemption import Orders, Preemption
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.kv import KvEvent
@@ -42,7 +42,7 @@ decode_card = msgspec.msgpack.Decoder(ReplicaCard).decode
 decode_stats = msgspec.msgpack.Decoder(EngineStats).decode
 decode_holdings = msgspec.msgpack.Decoder(dict[int, int]).decode
 decode_kv = msgspec.msgpack.Decoder(list[KvEvent]).decode
-decode_settlements = msgspec.msgpack.Decoder(list[Settlement]).decode
+decode_told = msgspec.msgpack.Decoder(list[Told]).decode
 
 
 class ModelRouter:
@@ -71,6 +71,12 @@ class ModelRouter:
             place = self.preemption.victim(ask, self.router.fleet.reservations)
             if place is not None:
                 self.orders.park(place.owner, place.turn)
+
+    def put(self, ask: Ask, choice: Choice, now: float) -> None:
+        """Count a turn that its ingress has placed; nobody waits for a place for it any more."""
+        self.gone(ask.turn, now)
+        if self.router.put(ask, choice, now):
+            self.placed(ask, choice)
 
     def answer(self, now: float) -> None:
         """Give turns that waited in the queue what the router has decided for them."""
@@ -173,17 +179,21 @@ class RouterActor:
         self._model(model).gone(turn, self._clock())
 
     async def settle(self, data: bytes) -> None:
-        """Turns that began on their replica, and reservations that are over."""
+        """Turns that began on their replica, reservations that are over, and turns that their
+        ingress has placed by itself.
+        """
         now = self._clock()
-        for settlement in decode_settlements(data):
-            one = self._model(settlement.model)
+        for told in decode_told(data):
+            one = self._model(told.model)
             router = one.router
-            if settlement.over:
-                router.release(settlement.reservation, now)
-                one.preemption.over(settlement.reservation)
+            if isinstance(told, Placement):
+                one.put(told.ask, told.choice, now)
+            elif told.over:
+                router.release(told.reservation, now)
+                one.preemption.over(told.reservation)
             else:
-                router.begun(settlement.reservation, now)
-                router.first_token(settlement.reservation, now, settlement.cached)
+                router.begun(told.reservation, now)
+                router.first_token(told.reservation, now, told.cached)
         self._answer(now)
 
     async def report(self, card_data: bytes, stats_data: bytes, told: int = -1) -> bool:

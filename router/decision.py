@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-Why = Literal["overlap", "load", "spread", "round_robin", "sticky"]
+Why = Literal["overlap", "load", "spread", "round_robin", "sticky", "hashed"]
 Refused = Literal["saturated", "no_replica", "waited_too_long"]
 
 
@@ -35,7 +35,10 @@ class Ask(Struct, frozen=True, array_like=True, kw_only=True):
 
 
 class Choice(Struct, frozen=True, array_like=True, tag=0):
-    """Go there. Release `reservation` exactly once, whatever becomes of the turn."""
+    """Go there. Release `reservation` exactly once, whatever becomes of the turn.
+
+    `hashed`: an ingress chose by itself, and named the reservation that it asks for.
+    """
 
     replica: str
     overlap_blocks: int

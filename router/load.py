@@ -113,12 +113,24 @@ class Fleet:
             replica.foreign_prefill = min(before[1], prefill)
 
     def reserve(
-        self, name: str, *, turn: str, owner: str, uncached: int, prompt: int, osl: int, now: float
+        self,
+        name: str,
+        *,
+        turn: str,
+        owner: str,
+        uncached: int,
+        prompt: int,
+        osl: int,
+        now: float,
+        known_as: str = "",
     ) -> Reservation:
-        """Put a turn on a replica: of `prompt` tokens `uncached` to prefill, `osl` to say."""
+        """Put a turn on a replica: of `prompt` tokens `uncached` to prefill, `osl` to say.
+
+        The reservation is `known_as` its owner calls it, where the owner has made it up.
+        """
         self.serial += 1
         made = Reservation(
-            id=f"{turn}/{self.serial}",
+            id=known_as or f"{turn}/{self.serial}",
             turn=turn,
             replica=name,
             owner=owner,

@@ -122,6 +122,24 @@ class Router:
             self._answers.append((gone, self._refuse("saturated")))
         return Queued(ask.turn, self.queue.ahead(ask.turn))
 
+    def put(self, ask: Ask, choice: Choice, now: float) -> bool:
+        """Count a turn that its ingress has placed by itself, in place of whatever the router has
+        given it meanwhile. False, and nothing is changed, when it is counted already or when its
+        replica is no member.
+        """
+        known = self.fleet.reservations
+        if choice.reservation in known or choice.replica not in self.fleet.replicas:
+            return False
+        self.queue.cancel(ask.turn)
+        given = [r for r in known.values() if r.turn == ask.turn and not r.begun]
+        for made in given:
+            self.fleet.release(made.id)
+        self._drop(given)
+        found = self.index.walk(ask.hashes)
+        self._reserve(ask, choice.replica, found, now, known_as=choice.reservation)
+        self.counts["hashed"] += 1
+        return True
+
     def admit(self, now: float) -> list[Answer]:
         """Answers for turns that waited: call it after every release, join and report, and once a
         second. A turn is answered exactly once.
@@ -247,25 +265,40 @@ class Router:
         free = [r for r in able if not r.full]
         if not free:
             return None
-        overlap, solid = self.index.walk(ask.hashes)
-        size = able[0].info.block_size
+        found = self.index.walk(ask.hashes)
+        overlap, size = found[0], able[0].info.block_size
         chance = xxh3_64_intdigest(self.fleet.serial.to_bytes(8), self.settings.seed) / 2**64
         best, why = self._policy(View(ask, free, overlap, size, self.settings.tuning, chance))
-        shared = overlap.get(best.name, 0)
+        made = self._reserve(ask, best.name, found, now)
+        self.counts[why] += 1
+        return Choice(best.name, made.overlap_blocks, why, made.id)
+
+    def _reserve(
+        self,
+        ask: Ask,
+        replica: str,
+        found: tuple[Mapping[str, int], int],
+        now: float,
+        *,
+        known_as: str = "",
+    ) -> Reservation:
+        """`found` is what `PrefixIndex.walk` has found of the prompt."""
+        overlap, solid = found
+        shared, size = overlap.get(replica, 0), self.fleet.replicas[replica].info.block_size
         made = self.fleet.reserve(
-            best.name,
+            replica,
             turn=ask.turn,
             owner=ask.owner,
             uncached=max(1, ask.prompt_tokens - shared * size),
             prompt=ask.prompt_tokens,
             osl=DEFAULT_OSL if ask.osl is None else ask.osl,
             now=now,
+            known_as=known_as,
         )
         made.overlap_blocks = shared
-        made.bucket = self.index.predict(best.name, ask.hashes[min(solid, shared) :], now)
+        made.bucket = self.index.predict(replica, ask.hashes[min(solid, shared) :], now)
         self.index.touch(ask.hashes[:shared])
-        self.counts[why] += 1
-        return Choice(best.name, shared, why, made.id)
+        return made
 
     def _refuse(self, why: Refused) -> Refusal:
         self.counts[why] += 1

@@ -33,6 +33,7 @@ class Router:
         self.excluded: tuple[str, ...] = ()
         self.released: list[str] = []
         self.left: list[str] = []
+        self.own: list[str] = []
 
     def choose(self, model: str, ask: Any) -> asyncio.Future[Decision]:
         self.excluded = ask.exclude
@@ -43,6 +44,9 @@ class Router:
 
     def release(self, model: str, choice: Choice) -> None:
         self.released.append(choice.reservation)
+
+    def placed(self, model: str, ask: Any, choice: Choice) -> None:
+        self.own.append(choice.reservation)
 
     def gone(self, model: str, turn: str) -> None:
         self.left.append(turn)
@@ -71,7 +75,8 @@ async def test_choice_of_the_router_is_taken_and_the_others_stand_by() -> None:
 async def test_late_choice_is_given_back() -> None:
     router = Router()
     taken = await service(router).choose(TURN, PROMPT)
-    assert (taken.choice, taken.why) == (None, "hashed")
+    assert taken.why == "hashed"
+    assert router.own == [taken.choice.reservation]
     router.choice.set_result(CHOICE)
     await asyncio.sleep(0)
     assert router.released == ["t/1"]
@@ -109,7 +114,7 @@ async def test_router_that_dies_with_a_queue_leaves_the_turn_to_hashing() -> Non
     router.choice.set_result(Queued("t", 0))
     router.admission.set_exception(RuntimeError("dead"))
     taken = await service(router).choose(TURN, PROMPT)
-    assert (taken.choice, taken.why) == (None, "hashed")
+    assert taken.why == "hashed"
 
 
 async def test_router_that_answers_while_the_loop_is_late_is_heard() -> None:
@@ -119,6 +124,35 @@ async def test_router_that_answers_while_the_loop_is_late_is_heard() -> None:
     time.sleep(0.05)  # noqa: ASYNC251 - what other turns do to this loop
     asyncio.get_running_loop().call_later(0.001, router.choice.set_result, CHOICE)
     assert (await waiting).choice == CHOICE
+
+
+async def test_router_that_is_lost_is_not_waited_for_long_until_it_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits: list[float | None] = []
+
+    async def no_wait(_: asyncio.Future[Any], within: float | None) -> None:
+        waits.append(within)
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(router_asking, "wait_here", no_wait)
+    router = Router()
+    model = service(router)
+    for _ in range(6):
+        await model.choose(TURN, PROMPT)
+    assert waits == [router_asking.ROUTER_WAIT] * 4 + [router_asking.LOST_WAIT] * 2
+    router.choice.set_result(CHOICE)
+    await asyncio.sleep(0)  # late, but it answers
+    await model.choose(TURN, PROMPT)
+    assert waits[-1] == router_asking.ROUTER_WAIT
+
+
+async def test_turn_that_the_ingress_placed_is_released_as_any_other() -> None:
+    router = Router()
+    model = service(router)
+    taken = await model.choose(TURN, PROMPT)
+    model.release(taken)
+    assert router.released == router.own == [taken.choice.reservation]
 
 
 async def test_ingress_by_itself_fills_no_replica_beyond_its_places() -> None:

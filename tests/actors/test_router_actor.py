@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 
 from actors.engines.engine import EngineStats
-from actors.messages import ReplicaCard, Settlement, encode
+from actors.messages import Placement, ReplicaCard, Settlement, encode
 from actors.router_actor import RouterActor
 from router.decision import Ask, Choice, Decision, Queued, Refusal
 from router.router import Settings
@@ -93,4 +93,19 @@ async def test_ingress_that_falls_silent_gives_up_its_places() -> None:
     await actor.report(encode(card), encode(EngineStats()))
     NOW[0] = 26.5
     actor.tick()
+    assert await turns(actor) == 0
+
+
+async def test_turn_that_its_ingress_placed_while_it_waited_is_counted_once() -> None:
+    actor, taken = await full()
+    await choose(actor, "second")
+    waits = asyncio.ensure_future(actor.admitted("m", "second"))
+    await asyncio.sleep(0)
+    ask = Ask(turn="second", hashes=[], prompt_tokens=3, owner="ingress")
+    own = Choice("r", 0, "hashed", "second@1")
+    await actor.settle(encode([Placement("m", ask, own)]))
+    assert isinstance(decode(await waits), Refusal)
+    assert await turns(actor) == 2
+    await end(actor, taken)
+    await end(actor, own)
     assert await turns(actor) == 0

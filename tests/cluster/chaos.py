@@ -142,26 +142,26 @@ class Killer:
         self._seen = seen
 
     def strike(self, kind: str) -> None:
-        until("turns that run", self._busy, within=PATIENCE)
-        self._kill(kind)
+        self._kill(kind, until("turns that run", self._busy, within=PATIENCE))
         self._seen.kills[kind] = self._seen.kills.get(kind, 0) + 1
         until(f"whole after {kind}", self._whole, within=120, every=0.2)
 
-    def _busy(self) -> list[str]:
-        found = self._control.engines().items()
-        return sorted(name for name, figures in found if figures["open_turns"])
+    def _busy(self) -> list[int]:
+        """The processes of the engines that run turns; the router may know of dead ones."""
+        alive = self._control.replicas(ENGINE)
+        found = sorted(self._control.engines().items())
+        return [alive[name] for name, one in found if one["open_turns"] and name in alive]
 
     def _whole(self) -> bool:
         with contextlib.suppress(AssertionError):  # who is asked may be the one that died
             return self._server.status("/health") == 200 and self._control.whole()
         return False
 
-    def _kill(self, kind: str) -> None:
+    def _kill(self, kind: str, busy: list[int]) -> None:
         control, server = self._control, self._server
         match kind:
             case "engine" | "freeze":
-                alive = control.replicas(ENGINE)
-                pid = alive[self._chance.choice([n for n in self._busy() if n in alive])]
+                pid = self._chance.choice(busy)
                 if kind == "engine":
                     control.kill(pid)
                 else:

@@ -12,13 +12,7 @@ from tests.cluster import wire
 from tests.cluster.asks import APIS, ask
 from tests.cluster.control import Control, until
 
-pytestmark = [
-    pytest.mark.ray,
-    # Known broken on a loaded machine: where the router answers late an ingress places a turn by
-    # itself, and the router counts it only after two reports; the fleet then takes a turn or two
-    # more than it has places for. They wait in the engine, and none is lost.
-    pytest.mark.xfail(strict=False, reason="turns that an ingress placed are counted late"),
-]
+pytestmark = pytest.mark.ray
 EACH = pytest.mark.parametrize("api", APIS)
 PLACES = 80
 """What both engines take at once, by cluster.yaml."""
@@ -34,18 +28,10 @@ def full(server: Server, control: Control) -> Iterator[list[wire.Exchange]]:
     """Every place of both engines taken, and every place in the queue; in this order."""
     held: list[wire.Exchange] = []
     try:
-        for _ in range(8):
-            before = hashed(control)
-            while control.counts()["running"] < PLACES:
-                held.append(wire.post(server, "chat", SLOW))
-                assert held[-1].status == 200  # one after the other: the router shall place them
-            if hashed(control) == before:
-                break
-            # The router was late, an ingress chose by itself: of that it hears by and by.
-            while held:
-                held.pop().close()
-            control.assert_idle()
-        until("the router told", lambda: control.counts()["reported"] == PLACES)
+        for _ in range(PLACES):  # one after the other: where the router is late, who places a
+            held.append(wire.post(server, "chat", SLOW))  # turn knows of all that were before it
+            assert held[-1].status == 200
+        until("all of them run", lambda: settled(control.counts()))
         held += [queued(server, control) for _ in range(QUEUE)]
         yield held
     finally:
@@ -53,9 +39,10 @@ def full(server: Server, control: Control) -> Iterator[list[wire.Exchange]]:
             stream.close()
 
 
-def hashed(control: Control) -> float:
-    """The turns that an ingress has placed without the router."""
-    return control.metric("treadle_router_decisions_total").get('why="hashed"', 0)
+def settled(counts: dict[str, int]) -> bool:
+    """All places are taken, and the router has given them all and been told so by the engines."""
+    full = all(counts[what] == PLACES for what in ("running", "reserved", "reported"))
+    return full and not counts["waiting"] and not counts["queued"]
 
 
 def queued(server: Server, control: Control) -> wire.Exchange:

@@ -9,7 +9,7 @@ import pytest
 from router.blocks import chain
 from router.decision import Ask, Choice, Queued, Refusal
 from router.kv import KvStored
-from router.load import Info
+from router.load import Info, Report
 from router.router import Router, Settings
 
 SIZE = 16
@@ -223,6 +223,36 @@ def test_promised_and_kept_overlap_are_counted() -> None:
         "astray": 60,
         "alarm": 0,
     }
+
+
+def test_turn_that_an_ingress_placed_is_counted_once_in_place_of_what_it_was_given() -> None:
+    router = fleet(2, max_turns=1, settings=Settings(queue_limit=2))
+    given = chosen(router, ask([1] * 16, "a"))
+    own = Choice("r1" if given.replica == "r0" else "r0", 0, "hashed", "a@1")
+    assert router.put(ask([1] * 16, "a"), own, 0.0)
+    assert not router.put(ask([1] * 16, "a"), own, 0.0)
+    assert not router.release(given.reservation, 0.0)  # the late answer, given back
+    assert router.figures()["turns"] == 1
+    for name in (given.replica, own.replica):
+        router.report(name, Report(running=int(name == own.replica)))
+    assert chosen(router, ask([2], "b")).replica == given.replica
+    assert isinstance(router.choose(ask([3], "c"), 0.0), Queued)
+    assert router.release("a@1", 1.0)
+    assert [who.turn for who, _ in router.admit(1.0)] == ["c"]
+
+
+def test_turn_that_an_ingress_placed_leaves_the_queue() -> None:
+    router = fleet(1, max_turns=1, settings=Settings(queue_limit=2))
+    chosen(router, ask([1], "a"))
+    router.choose(ask([2], "b"), 0.0)
+    assert router.put(ask([2], "b"), Choice("r0", 0, "hashed", "b@1"), 0.0)
+    assert (len(router.queue), router.figures()["turns"]) == (0, 2)
+
+
+def test_turn_that_an_ingress_placed_with_a_stranger_changes_nothing() -> None:
+    router = fleet(1)
+    assert not router.put(ask([1], "a"), Choice("gone", 0, "hashed", "a@1"), 0.0)
+    assert router.figures()["turns"] == 0
 
 
 def test_an_unknown_policy_names_those_there_are() -> None:
