@@ -120,6 +120,7 @@ class FrameLane:
         self._number = itertools.count()
         self._step = Step([], [])
         self.lost = False
+        self.gone = asyncio.Event()
 
     def open(self, opening: Opening) -> None:
         self._step.opened.append(opening)
@@ -166,4 +167,5 @@ class FrameLane:
         """The other end is dead. Twice is no error."""
         if not self.lost:
             self.lost = True
+            self.gone.set()
             self._on_lost(error)

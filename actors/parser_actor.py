@@ -1,7 +1,8 @@
 """The parser actor: owns parsing for one engine replica; nothing above it looks for markers.
 
 A plain Ray actor, created and owned by its engine replica (so it dies with it). Frames are pushed
-to it, one call a step; each ingress reads its events as one stream of object refs.
+to it over a socket, or by one call a step; each ingress reads its events as one stream of object
+refs.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator
 
 from actors.lanes import LaneClosedError, Order, Outbox
 from actors.messages import decode_step
+from actors.near_lanes import Receiving, listen
 from actors.parsing import Parsing
 from actors.serving import ModelFolder
 from turns.frames import EventBatch
@@ -26,6 +28,13 @@ class ParserActor:
 
     async def frames(self, data: bytes) -> None:
         """Take one engine step, in whatever order Ray runs these calls."""
+        self._take(data)
+
+    async def frames_near(self) -> str:
+        """The path at which an engine on this node is to connect, to send its steps there."""
+        return await listen(Receiving(self._take, lambda _: None))
+
+    def _take(self, data: bytes) -> None:
         for step in self._order.take(decode_step(data)):
             for ingress, batches in self._parsing.take(step).items():
                 self._hand_on(ingress, batches)
