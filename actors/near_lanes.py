@@ -35,16 +35,20 @@ class LaneBrokenError(Exception):
 
 
 class Sending(asyncio.Protocol):
-    """The end that sends. `lost` is called once when the lane is gone."""
+    """The end that sends. `opened` is called when the other end is there, `lost` once when the lane
+    is gone.
+    """
 
-    def __init__(self, lost: Lost) -> None:
+    def __init__(self, lost: Lost, opened: Callable[[], None] = lambda: None) -> None:
         self._lost = lost
+        self._opened = opened
         self._transport: asyncio.Transport | None = None
         self._sent = 0
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass of it
+        self._opened()
 
     def push(self, data: bytes) -> asyncio.Future[None]:
         """Send one item; the acknowledgement that covers it. Raises LaneBrokenError."""
