@@ -44,6 +44,7 @@ from actors.reception import (
     request_id,
 )
 from actors.response_pages import follow
+from actors.straight import with_straight
 from actors.stream import Message, Send
 from protocols.registry import APIS
 from turns.errors import InvalidRequestError, TreadleError
@@ -97,7 +98,7 @@ class Edge:
             await respond(send, 204, said | preflight, b"")
         elif name is not None and scope["method"] == "POST":
             asked = Asked(named, headers, b"", caller(scope, headers))
-            await self._turn(name, asked, said, receive, send)
+            await self._turn(name, asked, said, receive, with_straight(scope, send))
         elif name is not None:
             await self._not_so(name, scope["method"], headers, said, send)
         else:

@@ -8,6 +8,7 @@ for small machines and as the reference of what the parser actor costs.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,8 @@ import ray
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.inline import take_frames
-from actors.lanes import FrameLane
+from actors.lanes import FrameLane, LaneClosedError, Push
+from actors.near_lanes import Sending, connect
 from actors.parser_actor import ParserActor
 from actors.serving import ModelFolder, ModelSpec
 
@@ -93,24 +95,44 @@ class ActorLanes:
         async with asyncio.timeout(READY_WITHIN):
             await actor.ready.remote()
         self._actors[index] = actor
+        self._lanes[index] = await self._lane(actor)
 
-        def push(data: bytes) -> Awaitable[object]:
-            return actor.frames.remote(data)  # type: ignore[no-any-return]
+    async def _lane(self, actor: Any) -> FrameLane:
+        """By a socket, as both are on one node; by calls where they do not see the same files."""
 
+        def lost(error: BaseException) -> None:
+            lane.lose(error)
+
+        near = Sending(lost)
+        push: Push = near.push
+        if not await connect(await actor.frames_near.remote(), near):
+            push = actor.frames.remote
         lane = FrameLane(push, on_lost=lambda error: self._on_lost(lane, error))
-        self._lanes[index] = lane
+        return lane
 
     async def _mind(self, index: int) -> None:
-        """Hold a call open that ends only with the actor: its end is the news of its death."""
+        """Hold a call open that ends only with the actor: its end is the news of its death. An
+        actor whose lane broke is as good as dead.
+        """
         while True:
             lane = self._lanes[index]
+            held = asyncio.ensure_future(self._held(self._actors[index]))
+            gone: list[asyncio.Future[Any]] = [held]
+            if lane is not None:
+                gone.append(asyncio.ensure_future(lane.gone.wait()))
             try:
-                await self._actors[index].hold.remote()
-            except ray.exceptions.RayError as error:
-                log.warning("parser %s died; starting another", self.names[index])
-                if lane is not None:
-                    lane.lose(error)
+                await asyncio.wait(gone, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for one in gone:
+                    one.cancel()
+            log.warning("parser %s died; starting another", self.names[index])
+            if lane is not None:
+                lane.lose(LaneClosedError("its parser died"))
             await self._open_again(index)
+
+    async def _held(self, actor: Any) -> None:
+        with contextlib.suppress(ray.exceptions.RayError):
+            await actor.hold.remote()
 
     async def _open_again(self, index: int) -> None:
         """Start another parser under the name of the dead one, and try until one runs."""

@@ -8,7 +8,9 @@ while the replica stays, its turns fail and it is opened again.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from functools import partial
 from typing import Any
 
 import ray
@@ -17,8 +19,11 @@ from actors.conductor import Conductor
 from actors.fleet import Fleet
 from actors.lane_pools import NAMESPACE
 from actors.messages import ReplicaCard, decode_batches
+from actors.near_lanes import LaneBrokenError, Receiving, connect
 from observe.seen import LaneLost
 from observe.taps import Tap
+
+log = logging.getLogger(__name__)
 
 CREDIT = 64
 """Items a parser may be ahead of this ingress. Without a bound a stream outlives its reader."""
@@ -28,9 +33,12 @@ REOPEN_AFTER = 0.2
 
 
 class LaneReaders:
-    """All lanes into one ingress. `ingress` is the name under which parsers know it."""
+    """All lanes into one ingress. `ingress` is the name under which parsers know it; `near` lets it
+    read parsers of its own node over a socket.
+    """
 
-    def __init__(self, conductor: Conductor, ingress: str, tap: Tap) -> None:
+    def __init__(self, conductor: Conductor, ingress: str, tap: Tap, *, near: bool = True) -> None:
+        self._near = near
         self._tap = tap
         self._conductor = conductor
         self._ingress = ingress
@@ -81,16 +89,43 @@ class LaneReaders:
 
     async def _read_once(self, name: str) -> None:
         actor: Any = ray.get_actor(name, namespace=NAMESPACE)
+        if not (self._near and await self._read_near(actor, name)):
+            await self._read_refs(actor, name)
+
+    async def _read_near(self, actor: Any, name: str) -> bool:
+        """Read a socket to its end; False where the parser is not on this node."""
+        ended: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+        def over(error: BaseException) -> None:
+            if not ended.done():
+                ended.set_result(error)
+
+        end = Receiving(partial(self._take, name), over)
+        node = ray.get_runtime_context().get_node_id()
+        if not await connect(await actor.events_near.remote(self._ingress, node), end):
+            return False
+        try:
+            error = await ended
+        finally:
+            end.close()
+        if not isinstance(error, OSError | LaneBrokenError):
+            log.error("a defect on the lane %s", name, exc_info=error)
+        return True
+
+    def _take(self, name: str, item: bytes) -> None:
+        batches = decode_batches(item)
+        if name not in self.open:
+            self.open.add(name)
+            self._tap.lane_opened(name, time.time())
+        self._tap.events(sum(len(batch.events) for batch in batches))
+        self._conductor.deliver(batches, name)
+
+    async def _read_refs(self, actor: Any, name: str) -> None:
         stream = actor.events.options(
             num_returns="streaming", _generator_backpressure_num_objects=CREDIT
         ).remote(self._ingress)
         try:
             async for ref in stream:
-                batches = decode_batches(await ref)
-                if name not in self.open:
-                    self.open.add(name)
-                    self._tap.lane_opened(name, time.time())
-                self._tap.events(sum(len(batch.events) for batch in batches))
-                self._conductor.deliver(batches, name)
+                self._take(name, await ref)
         finally:
             ray.cancel(stream)

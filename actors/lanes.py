@@ -9,10 +9,12 @@ numbered and put back in order. Measured choices: docs/decisions/0002-lanes.md.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import uuid
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 
 from actors.messages import Opening, Step, encode
 from turns.frames import EventBatch, Frame
@@ -25,27 +27,50 @@ MOST_LANES = 4096
 MOST_EARLY = 256
 
 
+Push = Callable[[bytes], Awaitable[object]]
+"""Sends one item and gives its acknowledgement; the send itself never blocks."""
+
+
 class LaneClosedError(Exception):
     """The other end of the lane is gone, or took nothing for too long."""
 
 
 class Outbox:
-    """A parser's end of the lane to one ingress: events wait here until the stream takes them."""
+    """A parser's end of the lane to one ingress: events wait here until they are taken, by a stream
+    (`items`) or by pushes (`attach`), of which `credit` may be unacknowledged. `read` says that it
+    has had a reader.
+    """
 
-    def __init__(self, *, bound: int = 100_000) -> None:
+    def __init__(self, *, bound: int = 100_000, credit: int = 64) -> None:
         self._batches: list[EventBatch] = []
         self._wake = asyncio.Event()
         self._bound = bound
+        self._credit = credit
+        self._pushed = 0  # since the last acknowledgement that is waited for
+        self._unacked = 0
+        self._push: Push | None = None
+        self.read = False
         self.closed = False
 
     def add(self, batches: list[EventBatch]) -> None:
-        """Hand over the events of one step; the stream sends them in its next item."""
+        """Hand over the events of one step; the next item has them."""
         if len(self._batches) > self._bound:
             self.close()
         if self.closed:
             raise LaneClosedError
         self._batches += batches
-        self._wake.set()
+        if self._push is None:
+            self._wake.set()
+        else:
+            self._flush(self._push)
+
+    def attach(self, push: Push) -> None:
+        """Send what waits, and all that comes, by pushes. The first item may be empty: it says that
+        the lane is open.
+        """
+        self.read = True
+        self._push = push
+        self._send(push)
 
     def close(self) -> None:
         self.closed = True
@@ -54,6 +79,7 @@ class Outbox:
 
     async def items(self) -> AsyncIterator[bytes]:
         """One msgpack item per wake-up. The first one is empty: it says that the lane is open."""
+        self.read = True
         yield encode([])
         while True:
             await self._wake.wait()
@@ -63,6 +89,31 @@ class Outbox:
             if self._batches:
                 batches, self._batches = self._batches, []
                 yield encode(batches)
+
+    def _flush(self, push: Push) -> None:
+        if self._batches and self._unacked < self._credit and not self.closed:
+            self._send(push)
+
+    def _send(self, push: Push) -> None:
+        batches, self._batches = self._batches, []
+        try:
+            ack = push(encode(batches))
+        except Exception as error:
+            self.close()
+            raise LaneClosedError from error
+        self._unacked += 1
+        self._pushed += 1
+        if self._pushed >= ACK_EVERY or self._unacked >= self._credit:
+            count, self._pushed = self._pushed, 0
+            asyncio.ensure_future(ack).add_done_callback(partial(self._acked, push, count))
+
+    def _acked(self, push: Push, count: int, ack: asyncio.Future[object]) -> None:
+        if ack.cancelled() or ack.exception() is not None:
+            self.close()
+            return
+        self._unacked -= count
+        with contextlib.suppress(LaneClosedError):  # the next to add something hears of it
+            self._flush(push)
 
 
 class Order:
@@ -96,10 +147,6 @@ class Order:
             self._lanes.popitem(last=False)
 
 
-Push = Callable[[bytes], Awaitable[object]]
-"""Sends one item and gives its acknowledgement; the send itself never blocks."""
-
-
 class FrameLane:
     """An engine's end of the lane to one parser: a push per step, `credit` pushes unacknowledged.
 
@@ -120,6 +167,7 @@ class FrameLane:
         self._number = itertools.count()
         self._step = Step([], [])
         self.lost = False
+        self.gone = asyncio.Event()
 
     def open(self, opening: Opening) -> None:
         self._step.opened.append(opening)
@@ -166,4 +214,5 @@ class FrameLane:
         """The other end is dead. Twice is no error."""
         if not self.lost:
             self.lost = True
+            self.gone.set()
             self._on_lost(error)

@@ -1,6 +1,7 @@
 """Streams: one HTTP response each, written in the pass that hands out an engine step.
 
-`Writer.write` runs the server's `send` to its end at once, without a task. Only when the client
+`Writer.write` writes to the server's transport (`actors.straight`), or runs the server's `send` to
+its end at once, without a task. Only when the client
 reads so slowly that `send` has to wait does the rest run when the socket drains; what comes in the
 meantime waits in memory. Past `credit` bytes whoever makes them is asked to pause until all of it
 is read; past `bound` the client is given up.
@@ -11,6 +12,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from typing import Any
+
+from actors.straight import Write
 
 Message = MutableMapping[str, Any]
 Send = Callable[[Message], Awaitable[None]]
@@ -34,6 +37,7 @@ class Writer:
         "_send",
         "_size",
         "_stalled",
+        "_straight",
         "behind",
         "overflowed",
     )
@@ -47,6 +51,7 @@ class Writer:
         brake: Brake = lambda _: None,
     ) -> None:
         self._send = send
+        self._straight: Write | None = getattr(send, "straight", None)
         self._pending: list[bytes] = []
         self._size = 0
         self._credit = credit
@@ -70,6 +75,8 @@ class Writer:
             if self._size > self._credit and not self.behind:
                 self.behind = True
                 self._brake(True)
+            return
+        if self._straight is not None and self._straight(data):
             return
         self._run(self._send({"type": "http.response.body", "body": data, "more_body": True}))
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from starlette.middleware import Middleware
 
+from actors.straight import Straight
 from actors.untrusted_headers import WithoutUntrustedHeaders
 
 
 def middlewares() -> list[Middleware]:
-    return [Middleware(WithoutUntrustedHeaders)]
+    return [Middleware(WithoutUntrustedHeaders), Middleware(Straight)]

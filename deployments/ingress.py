@@ -56,7 +56,7 @@ class IngressDeployment:
         watched = Watched(chosen.console)
         taps = Taps(metrics, Logs(), *spans(chosen.observe.traces), *watched.taps)
         self._conductor = Conductor(perseverance(chosen))
-        self._readers = LaneReaders(self._conductor, name, taps)
+        self._readers = LaneReaders(self._conductor, name, taps, near=chosen.lanes == "near")
         calls = RouterCalls(router, name)
         models = []
         for model in chosen.models:

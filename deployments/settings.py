@@ -268,6 +268,9 @@ class AppSettings(Strict):
     models: Annotated[tuple[ModelSettings, ...], Field(min_length=1)]
     aliases: tuple[AliasSettings, ...] = ()
     parser: Literal["actor", "inline"] = "actor"
+    lanes: Literal["near", "refs"] = "near"
+    """How events come from a parser actor of the same node: `near` over a socket, `refs` by Ray
+    object refs, as they come from another node in any case."""
     ingress: IngressSettings = IngressSettings()
     tool_servers: ToolServersSettings = ToolServersSettings()
     router: RouterSettings = RouterSettings()

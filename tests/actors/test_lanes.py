@@ -39,6 +39,57 @@ async def test_outbox_cuts_off_a_reader_that_takes_nothing() -> None:
         await anext(items)
 
 
+class EventPushes:
+    """A transport of events whose acknowledgements come when the test gives them."""
+
+    def __init__(self) -> None:
+        self.items: list[list[EventBatch]] = []
+        self.acks: list[asyncio.Future[None]] = []
+        self.broken = False
+
+    def __call__(self, data: bytes) -> asyncio.Future[None]:
+        if self.broken:
+            raise OSError
+        self.items.append(decode_batches(data))
+        self.acks.append(asyncio.get_running_loop().create_future())
+        return self.acks[-1]
+
+
+async def test_outbox_pushes_what_waited_and_then_each_step_as_far_as_its_credit_goes() -> None:
+    outbox, pushes = Outbox(credit=3), EventPushes()
+    outbox.add(batches("a"))
+    assert not outbox.read
+    outbox.attach(pushes)
+    assert outbox.read
+    for text in "bcde":
+        outbox.add(batches(text))
+    assert pushes.items == [batches("a"), batches("b"), batches("c")]
+    pushes.acks[-1].set_result(None)
+    await asyncio.sleep(0)
+    assert pushes.items[3:] == [batches("d", "e")]
+
+
+async def test_outbox_says_by_an_empty_push_that_it_is_open() -> None:
+    outbox, pushes = Outbox(), EventPushes()
+    outbox.attach(pushes)
+    assert pushes.items == [[]]
+
+
+async def test_outbox_whose_pushes_fail_is_closed() -> None:
+    outbox, pushes = Outbox(credit=1), EventPushes()
+    outbox.attach(pushes)
+    outbox.add(batches("a"))
+    pushes.acks[0].set_exception(OSError())
+    await asyncio.sleep(0)
+    assert outbox.closed
+    other, pushes = Outbox(), EventPushes()
+    other.attach(pushes)
+    pushes.broken = True
+    with pytest.raises(LaneClosedError):
+        other.add(batches("a"))
+    assert other.closed
+
+
 class Pushes:
     """A transport whose acknowledgements come when the test gives them."""
 

@@ -31,6 +31,7 @@ from actors.model_service import ModelService
 from actors.parsing import Parsing
 from actors.router_actor import RouterActor
 from actors.serving import ModelFolder, ModelSpec
+from actors.straight import Straight
 from actors.vigil import Vigil
 from deployments.console import Watched, routers
 from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
@@ -279,7 +280,7 @@ def folder_of(spec: ModelSpec) -> ModelFolder:
 @contextlib.asynccontextmanager
 async def listening(app: AsgiApp) -> AsyncIterator[str]:
     """An ASGI application on a free loopback port, as Serve starts uvicorn; gives its URL."""
-    config = uvicorn.Config(app, lifespan="off", access_log=False, log_config=None)
+    config = uvicorn.Config(Straight(app), lifespan="off", access_log=False, log_config=None)
     config.load()
     state = ServerState()
     sock = socket.socket()
