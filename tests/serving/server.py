@@ -257,6 +257,7 @@ class Server:
             await replica.inner.stop()
         await self.keeper.settled()
         await self.ingress.prefixes.settled()
+        await self.outside.calls.settled()
         for _ in range(10):  # what the last step told the router is on its way
             await asyncio.sleep(0)
 
