@@ -8,10 +8,7 @@ client's next turn goes on from the same prefix as if nobody had asked.
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
@@ -19,11 +16,9 @@ from msgspec.structs import replace
 
 from actors.exchange import Exchange
 from actors.ingress import Ingress
-from actors.spoken import spoken
-from turns.blocks import Message, Reasoning, Text, ToolCall, ToolResult
-from turns.errors import InvalidRequestError
-from turns.events import Event, Usage
-from turns.reply import Reply
+from actors.open_calls import OpenCall, OpenCalls
+from turns.blocks import Message, Text, ToolResult
+from turns.events import Event
 from turns.turn import OutputFormat, Sampling, Thinking, ToolChoice, Turn
 
 HARNESS = "treadle-decision"
@@ -39,68 +34,6 @@ class Decision(Struct, frozen=True):
     cached_tokens: int
 
 
-class OpenCall(Struct, frozen=True):
-    """A turn that made tool calls: who asked it, what was said, when (monotonic seconds). `size` is
-    as in `Ingress.begin`; `made` counts the calls of the session up to these.
-    """
-
-    owner: str
-    turn: Turn
-    blocks: tuple[Text | Reasoning | ToolCall, ...]
-    size: int
-    usage: Usage = Usage()
-    at: float = 0.0
-    made: int = 0
-
-
-class OpenCalls:
-    """The latest calls that this ingress's models made, by the id that the client was told."""
-
-    def __init__(self, most: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.most = most
-        self.clock = clock
-        self._sessions: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._calls: OrderedDict[str, OpenCall] = OrderedDict()
-
-    def note(self, owner: str, turn: Turn, reply: Reply, size: int) -> None:
-        """Remember the reply's calls. Without an owner nobody could ask, so nothing is kept."""
-        blocks = spoken(turn, reply)
-        names = [block.id for block in blocks if isinstance(block, ToolCall)]
-        if not owner or not self.most or not names:
-            return
-        made = self._counted(owner, turn.session, len(names))
-        call = OpenCall(owner, turn, tuple(blocks), size, reply.usage, self.clock(), made)
-        for name in names:
-            self._calls[name] = call
-        while len(self._calls) > self.most:
-            self._calls.popitem(last=False)
-
-    def further(self, call: OpenCall) -> float:
-        """Calls that the session is expected to make behind this one: as many as sessions do on
-        average, and at least one more while it lives. None can be expected of no session.
-        """
-        if not call.turn.session:
-            return 0.0
-        mean = sum(self._sessions.values()) / len(self._sessions)
-        return max(1.0, mean - call.made)
-
-    def _counted(self, owner: str, session: str, calls: int) -> int:
-        if not session:
-            return 0
-        made = self._sessions.pop((owner, session), 0) + calls
-        self._sessions[owner, session] = made
-        while len(self._sessions) > self.most:
-            self._sessions.popitem(last=False)
-        return made
-
-    def find(self, call_id: str, owner: str) -> OpenCall:
-        """Raises InvalidRequestError, the same for a call of another owner and for none."""
-        call = self._calls.get(call_id)
-        if call is None or call.owner != owner:
-            raise InvalidRequestError("no such open tool call", param="call_id")
-        return call
-
-
 class Folded(Exchange):
     """A turn that no client hears: its reply is all that is wanted."""
 
@@ -112,7 +45,7 @@ class Folded(Exchange):
 
 
 class Decisions:
-    """Asks the models of one ingress about the calls that they made through it."""
+    """Asks the models about the calls that they made, through this ingress or another."""
 
     def __init__(self, ingress: Ingress, calls: OpenCalls) -> None:
         self._ingress = ingress
@@ -121,9 +54,9 @@ class Decisions:
     async def decide(self, call_id: str, owner: str, text: str, schema: dict[str, Any]) -> Decision:
         """The model's answer to `text`, held to `schema`. Cancelling it ends the engine's work.
 
-        Raises InvalidRequestError for a call that is not known here as this owner's.
+        Raises InvalidRequestError for a call that is not known as this owner's.
         """
-        call = self._calls.find(call_id, owner)
+        call = await self._calls.find(call_id, owner)
         turn, exchange = branch(call, call_id, text, schema), Folded()
         size = call.size + len(text)
         flight = await self._ingress.begin(

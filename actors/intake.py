@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from actors.allowances import Allowances
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
-from actors.decisions import OpenCalls
 from actors.exchange import Exchange
 from actors.flights import Flight
 from actors.ingress import Ingress
 from actors.model_service import ModelService
+from actors.open_calls import OpenCalls
 from actors.reception import Asked
 from actors.response_store import Earlier, ResponseStore
 from actors.server_tools.serving import ServerTools, ours

@@ -6,24 +6,24 @@ that: a session's budget reaches its tools although no harness hands it on.
 
 from __future__ import annotations
 
-from actors.decisions import OpenCall, OpenCalls
 from actors.ingress import Ingress
+from actors.open_calls import OpenCall, OpenCalls
 from toolruns.budget import Purse
 from turns.blocks import ToolCall
 from turns.errors import InvalidRequestError
 
 
 class Purses:
-    """One per ingress, for the calls that were made through it."""
+    """One per ingress."""
 
     def __init__(self, ingress: Ingress, calls: OpenCalls) -> None:
         self._ingress = ingress
         self._calls = calls
 
-    def find(self, call_id: str, owner: str) -> Purse | None:
-        """None for a call that is not known here as this owner's: nothing is bounded by it."""
+    async def find(self, call_id: str, owner: str) -> Purse | None:
+        """None for a call that is not known as this owner's: nothing is bounded by it."""
         try:
-            call = self._calls.find(call_id, owner)
+            call = await self._calls.find(call_id, owner)
         except InvalidRequestError:
             return None
         hints, usage = call.turn.hints, call.usage

@@ -15,7 +15,7 @@ from actors.background import Background
 from actors.conductor import Perseverance
 from actors.conversation_pages import conversation_pages
 from actors.cross_origin import CrossOrigin
-from actors.decisions import Decisions, OpenCalls
+from actors.decisions import Decisions
 from actors.edge import SECURITY, AsgiApp, Edge
 from actors.gate import Gate
 from actors.gossip import Gossip
@@ -27,6 +27,7 @@ from actors.keyring import Keyring
 from actors.model_names import ModelNames
 from actors.model_pages import model_pages
 from actors.model_service import ModelService
+from actors.open_calls import OpenCalls
 from actors.pages import pages
 from actors.prefix_pages import prefix_pages
 from actors.purses import Purses
@@ -59,7 +60,8 @@ FIGURES_BEATS = 5
 
 class Outside:
     """An ingress's outside: `app` is what an HTTP server runs, `background` what outlives it,
-    `decisions` and `purses` what its streaming tools may ask, `gossip` what it tells the other
+    `decisions` and `purses` what streaming tools may ask about its `calls` and those of the other
+    ingresses, `gossip` what it tells the other
     ingresses under its `name`.
     """
 
@@ -73,7 +75,7 @@ class Outside:
         name: str = "",
     ) -> None:
         """`more` are pages beside those of the APIs."""
-        calls = OpenCalls(settings.ingress.open_calls)
+        self.calls = calls = OpenCalls(settings.ingress.open_calls, store)
         responses = ResponseStore(store, ttl=settings.store.response_ttl_s)
         attached = attachments(settings.ingress.attachments)
         noted = calls if calls.most else None

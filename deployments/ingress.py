@@ -112,13 +112,13 @@ class IngressDeployment:
             await self._outside.background.settled()
 
     async def decide(self, call_id: str, owner: str, text: str, schema: dict[str, Any]) -> str:
-        """A decision round for a tool call that a model made through this ingress."""
+        """A decision round for a tool call that a model made through this ingress or another."""
         decision = await self._outside.decisions.decide(call_id, owner, text, schema)
         return decision.text
 
     async def purse(self, call_id: str, owner: str) -> Purse | None:
-        """What the session has left that made a tool call through this ingress."""
-        return self._outside.purses.find(call_id, owner)
+        """What the session has left that made a tool call through this ingress or another."""
+        return await self._outside.purses.find(call_id, owner)
 
     async def tool_run_ended(self, ending: str, rows: int, seconds: float) -> None:
         """The gateway of the streaming tools tells of a run, to be counted and logged here."""

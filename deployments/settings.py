@@ -114,7 +114,8 @@ class IngressSettings(Strict):
 
     A coded (compressed) body may decode to `max_body_ratio` times its size. `cors_origins` are the
     web pages that may call: "https://app.example", or "*"; none by default. `open_calls` is how
-    many tool calls are remembered, so that a streaming tool may ask the model that made one.
+    many tool calls each ingress remembers, so that a streaming tool may ask the model that made
+    one; the store has them for all ingresses. 0: nobody is asked.
     """
 
     replicas: Annotated[int, Field(ge=1)] = 1

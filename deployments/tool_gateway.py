@@ -179,8 +179,8 @@ class Knowing:
 
 
 class Asking:
-    """Asks the ingress that served a call's turn; its handle is made when first needed, since the
-    models' application may come up after this one.
+    """Asks an ingress about the turn that made a call: any of them will do. The handle is made when
+    first needed, since the models' application may come up after this one.
     """
 
     def __init__(self, application: str) -> None:

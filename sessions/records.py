@@ -150,6 +150,8 @@ LEDGER = Kind("ledger", bytes)
 IDLED = Kind("idled", Idled)
 PAST = Kind("past", bytes)  # of a session: its latest turns, a list
 PAST_NAME = Kind("past_name", str)  # of a turn: the list that it is in
+OPEN_CALL = Kind("open_call", bytes)  # a turn whose tool calls may still run, with its reply
+OPEN_CALL_TURN = Kind("open_call_turn", str)  # of a tool call: the turn that made it
 SECRET = Kind("secret", str)  # of the cluster: what reasoning is sealed with
 RESPONSE = Kind("response", StoredResponse, needed=True)
 BEAT = Kind("beat", bool, needed=True)  # of a response: somebody is at work on it

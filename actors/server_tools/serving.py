@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from actors.decisions import OpenCalls
 from actors.exchange import Exchange
 from actors.flights import Flight
+from actors.open_calls import OpenCalls
 from actors.reception import Asked
 from actors.server_tools.allowed import AllowedServer, AllowList
 from actors.server_tools.calls import Running

@@ -5,20 +5,24 @@ own words; docs/failures.md says which.
 from __future__ import annotations
 
 import http.client
+import json
 import time
 from itertools import cycle, islice
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
 from actors.engines.scripted.compose import WORDS
 from actors.model_service import SHUN_FOR
+from actors.reception import owner
 from benchmarks.served import Server
 from tests.cluster import wire
 from tests.cluster.asks import APIS, ask
 from tests.cluster.control import ENGINE, Control, until
 from tests.protocols.apis import parse, problems
+from toolruns.decisions import ANSWER_SCHEMA
 
 pytestmark = pytest.mark.ray
 EACH = pytest.mark.parametrize("api", APIS)
@@ -172,7 +176,10 @@ def test_turns_run_while_the_router_is_away(server: Server, control: Control) ->
 def test_ingress_takes_its_turns_along_and_nothing_of_them_remains(
     server: Server, control: Control
 ) -> None:
-    """The only one of this cluster: its clients see a cut line, and the next one serves."""
+    """The only one of this cluster: its clients see a cut line, and the next one serves. It also
+    knows the tool calls that were made through the other, from the store.
+    """
+    call_id = a_call(server, "alice")
     streams = [wire.begun(server, api) for api in APIS]
     control.kill(server.process_of("ingress").pid)
     for stream in streams:
@@ -183,7 +190,36 @@ def test_ingress_takes_its_turns_along_and_nothing_of_them_remains(
     for api in APIS:
         assert wire.text(api, wire.turn(server, api, "think first")) == "The answer."
     until("both engines read", control.whole, within=60)
+    assert json.loads(decision(control, call_id, "alice")) == {"decision": "stop"}
+    with pytest.raises(AssertionError, match="no such open tool call"):
+        decision(control, call_id, "bob")
     control.assert_idle(within=60)
+
+
+def key_of(name: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {name}"}
+
+
+def a_call(server: Server, key: str) -> str:
+    """The id of a tool call, as the client was told it."""
+    turn = {
+        "model": "lab-model",
+        "max_tokens": 500,
+        "messages": [{"role": "user", "content": "Please listen to the heartbeat."}],
+        "tools": [{"name": "heartbeat", "input_schema": {"type": "object"}}],
+    }
+    answer = httpx.post(server.url("/v1/messages"), json=turn, headers=key_of(key), timeout=60)
+    (found,) = [one["id"] for one in answer.json()["content"] if one["type"] == "tool_use"]
+    return str(found)
+
+
+def decision(control: Control, call_id: str, key: str) -> str:
+    """What the model that made the call says of it, asked as the gateway of the tools does."""
+    asked = {"call_id": call_id, "owner": owner(key_of(key)), "schema": ANSWER_SCHEMA}
+    said = control.ask(
+        "ask", deployment="ingress", method="decide", text="INTERIM: chunk 1", **asked
+    )
+    return str(said)
 
 
 @EACH

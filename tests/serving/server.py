@@ -259,6 +259,7 @@ class Server:
         await self.keeper.settled()
         await self.ingress.prefixes.settled()
         await self.calls.settled()
+        await self.outside.calls.settled()
 
 
 @cache

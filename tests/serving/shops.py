@@ -60,7 +60,7 @@ async def shop(path, *tools, allowed=True, own=True, decisions="off", **changes)
         return (await serves[0].outside.decisions.decide(*told)).text
 
     async def purse_of(call_id, principal):
-        return serves[0].outside.purses.find(call_id, principal)
+        return await serves[0].outside.purses.find(call_id, principal)
 
     asks = Settings(decisions, Pacing(0.05, 0.0, 30), timeouts={".": 600.0})
     async with house(path, *tools, settings=asks, decide=decide, purse_of=purse_of) as home:

@@ -6,8 +6,10 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from actors.reception import owner as owner_of
+from sessions.memory_store import MemoryStore
 from tests.serving.server import MODEL, serving, settings
 from toolruns.decisions import ANSWER_SCHEMA
 from turns.errors import InvalidRequestError
@@ -130,12 +132,61 @@ async def test_nothing_is_remembered_for_a_client_without_a_key():
             await decided(server, call_id, "")
 
 
-async def test_the_oldest_calls_are_forgotten():
-    async with remembering(calls=2) as server:
-        ids = [(await called(server, "messages"))[0] for _ in range(3)]
+@asynccontextmanager
+async def two_ingresses(calls=8):
+    """Two of them with one store, each with an engine of its own."""
+    chosen, store = settings(ingress={"open_calls": calls}), MemoryStore()
+    async with serving(chosen, store=store) as one, serving(chosen, store=store) as other:
+        yield one, other
+
+
+@EACH
+async def test_any_ingress_asks_on_the_prefix_of_the_call(api):
+    async with two_ingresses() as (one, other):
+        call_id, _ = await called(one, api)
+        await one.outside.calls.settled()
+        decision = await decided(other, call_id)
+        assert json.loads(decision.text) == {"decision": "stop"}
+        (asked,), (branch,) = one.engine.jobs, other.engine.jobs
+        made = [*asked.prompt, *one.engine.output[asked.turn]]
+        assert list(branch.prompt[: len(made)]) == made
+
+
+async def test_any_ingress_knows_what_the_session_has_left():
+    async with two_ingresses() as (one, other):
+        told = ALICE | {"x-treadle-session": "s1", "x-treadle-deadline-s": "60"}
+        call_id, _ = await called(one, "messages", headers=told)
+        await one.outside.calls.settled()
+        mine = owner_of(ALICE)
+        here = await one.outside.purses.find(call_id, mine)
+        there = await other.outside.purses.find(call_id, mine)
+        assert here.deadline - 10 < there.deadline <= here.deadline
+        assert replace(there, deadline=None) == replace(here, deadline=None)
+        assert there.further_calls == 1.0
+
+
+async def test_no_ingress_knows_the_call_of_somebody_else():
+    async with two_ingresses() as (one, other):
+        call_id, _ = await called(one, "messages")
+        await one.outside.calls.settled()
+        said = set()
+        for name, owner in (
+            (call_id, owner_of({"authorization": "Bearer bob"})),
+            ("toolu_x", None),
+        ):
+            with pytest.raises(InvalidRequestError) as refused:
+                await decided(other, name, owner)
+            said.add(refused.value.message)
+            assert await other.outside.purses.find(name, owner or owner_of(ALICE)) is None
+        assert len(said) == 1
+        assert other.engine.jobs == []
+
+
+async def test_an_ingress_that_remembers_no_calls_asks_for_none():
+    async with two_ingresses(calls=0) as (one, other):
+        call_id, _ = await called(one, "messages")
         with pytest.raises(InvalidRequestError):
-            await decided(server, ids[0])
-        assert (await decided(server, ids[2])).text
+            await decided(other, call_id)
 
 
 async def test_a_decision_leaves_nothing_behind():

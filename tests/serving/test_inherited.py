@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from actors.decisions import OpenCalls
+from actors.open_calls import OpenCalls
 from turns.blocks import ToolCall
 from turns.events import Usage
 from turns.reply import Reply
@@ -142,17 +142,17 @@ async def test_a_purse_knows_the_window_and_the_calls_to_come(tmp_path):
         headers = HARNESS | {"x-treadle-deadline-s": "60"}
         call_id = await called(here, "two at once", headers)
         owner = here.server.outside.decisions._calls._calls[call_id].owner
-        purse = here.server.outside.purses.find(call_id, owner)
+        purse = await here.server.outside.purses.find(call_id, owner)
         (job,) = here.server.engine.jobs
         made = here.server.engine.output[job.turn]
         assert purse.context == 4000 - len(job.prompt) - len(made)
         assert 0 < purse.deadline <= 60
         assert purse.concurrent == 2
         assert purse.further_calls == 1.0
-        assert here.server.outside.purses.find(call_id, "bob") is None
+        assert await here.server.outside.purses.find(call_id, "bob") is None
 
 
-def test_as_many_calls_are_expected_as_sessions_make():
+async def test_as_many_calls_are_expected_as_sessions_make():
     """Sessions of 6 calls on average: a session that made 2 is expected to make 4 more."""
     calls = OpenCalls(100, clock=lambda: 0.0)
 
@@ -164,8 +164,8 @@ def test_as_many_calls_are_expected_as_sessions_make():
 
     make("one", 10)
     make("two", 2)
-    assert calls.further(calls.find("two1", "alice")) == 4.0
-    assert calls.further(calls.find("one9", "alice")) == 1.0
+    assert calls.further(await calls.find("two1", "alice")) == 4.0
+    assert calls.further(await calls.find("one9", "alice")) == 1.0
     lonely = Turn("x", "messages", "m", ())
     calls.note("alice", lonely, Reply((ToolCall("z", "t", "{}"),), "tool_use", Usage()), 0)
-    assert calls.further(calls.find("z", "alice")) == 0.0
+    assert calls.further(await calls.find("z", "alice")) == 0.0
