@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from cli.harnesses.registry import HARNESSES
-from cli.harnesses.setup import Setup, Target, filled, shell
+from cli.harnesses.setup import NEEDED, Setup, Target, filled, shell
 from cli.output import Output, speaks
 from cli.remote import Remote, RemoteError, reaches
 
@@ -43,7 +43,13 @@ def harness(
 
     What stands after the name, or after `--`, goes to the harness: treadle harness claude -- -p hi
     """
-    setup = HARNESSES[name](target_of(remote, model, (folder / name).resolve()))
+    target = target_of(remote, model, (folder / name).resolve())
+    if target.window and target.window < NEEDED:
+        out.warn(
+            f"{target.model} reads no more than {target.window:,} tokens, of which {name} fills "
+            "over half before you say a word: it will hardly work"
+        )
+    setup = HARNESSES[name](target)
     setup = msgspec.structs.replace(setup, arguments=(*setup.arguments, *arguments))
     if show or out.as_json:
         out.give(msgspec.to_builtins(setup), lambda _: click.echo(shell(setup)))
