@@ -16,8 +16,11 @@ from cli.output import Output, speaks
 from cli.remote import Remote, RemoteError, reaches
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("name", type=click.Choice(sorted(HARNESSES)))
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    short_help="Start a harness against a server, or print how.",
+)
+@click.argument("name", metavar="NAME", type=click.Choice(sorted(HARNESSES)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--model", help="A model that the server serves; else its first one.")
 @click.option("--print", "show", is_flag=True, help="Print lines for a shell and start nothing.")
@@ -39,7 +42,8 @@ def harness(
     show: bool,
     folder: Path,
 ) -> None:
-    """Start a harness against the server, or print how (--print, --json).
+    """Start a harness against the server, or print how (--print, --json). NAME is claude, codex,
+    openclaw, opencode or qwen.
 
     What stands after the name, or after `--`, goes to the harness: treadle harness claude -- -p hi
     """
