@@ -74,6 +74,10 @@ bench name *arguments:
 benchmarks *arguments:
     python scripts/benchmarks.py {{arguments}}
 
+# what a stranger does with a fresh clone, timed (Claude Code; ten minutes, 3 GB)
+strangers-run *arguments:
+    python scripts/strangers_run.py {{arguments}}
+
 # a config of clusters/ or a path, until Ctrl-C
 serve config="":
     ./run {{config}}

@@ -60,7 +60,7 @@ class Ingress:
         self.models = models
         self.taps = taps
         self._metrics = metrics
-        self._keeper = keeper
+        self.keeper = keeper
         self._hinting = Hinting(keeper)
         self.warmer = Warmer(conductor)
         self._timeline = timeline
@@ -120,7 +120,7 @@ class Ingress:
                 fold=exchange.fold,
                 pace=exchange.pace,
                 taps=self.taps,
-                keeper=self._keeper,
+                keeper=self.keeper,
                 remember=self._remembering(model, turn, prepared, exchange, size=size),
             )
             replicas = await watch.choose()

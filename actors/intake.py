@@ -27,7 +27,6 @@ from actors.turn_notes import TurnNotes
 from actors.unseen import header, unseen
 from observe.taps import Taps
 from observe.trace_context import carrying
-from observe.turn_traces import TurnTraces
 from prompts.prompter import PromptSettings
 from protocols.protocol import Encoder, Protocol
 from protocols.registry import APIS
@@ -97,14 +96,14 @@ class Intake:
         attachments: Attachments | None = None,
         tools: ServerTools | None = None,
         *,
-        traces: TurnTraces | None = None,
+        notes: TurnNotes,
     ) -> None:
         self.ingress = ingress
         self._attachments = attachments or Attachments(PdfReader(PdfLimits()))
         self._calls = calls
         self._tools = tools
         self.responses = responses
-        self.notes = TurnNotes(traces or TurnTraces())
+        self.notes = notes
         self.allowances = Allowances()
         ingress.taps = Taps(ingress.taps, self.allowances)
         self._keeping: set[asyncio.Task[None]] = set()

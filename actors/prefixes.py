@@ -255,7 +255,7 @@ def _last_before(later: Whole, around: list[Whole]) -> Whole:
     """Of the turns before it that of whose conversation it has most, the last of them."""
     earlier = around[: around.index(later)]
     if not earlier or not later.turn.session:
-        raise NotFoundError("no earlier turn of this session is known here; name one: ?before=")
+        raise NotFoundError("no earlier turn of this session is known here; name one: ?before=ID")
     said = [m for m in later.turn.messages if m.role not in SYSTEM]
 
     def shared(at: int) -> tuple[int, int]:

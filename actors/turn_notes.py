@@ -1,6 +1,6 @@
-"""Notes on turns: what a turn was like, written when its exchange is over.
+"""Notes on turns: what a turn was like, kept when its exchange is over, for any ingress to tell.
 
-See `observe.turn_traces` for what becomes of them; once a turn, never per token.
+Once a turn, never per token. See `observe.turn_traces` for what is in one.
 """
 
 from __future__ import annotations
@@ -10,22 +10,28 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.exchange import Exchange
+from actors.keeper import Keeper
 from actors.reception import Asked
-from observe.turn_traces import BlockSeen, TurnTrace, TurnTraces
+from observe.turn_traces import BlockSeen, TraceFiles, TurnTrace
 from protocols import ids
 from protocols.registry import APIS
+from sessions.records import Kind
+from sessions.store import write
 from turns.blocks import Reasoning, Text, ToolCall
 from turns.reply import CutCall, ReplyBlock, ToolAnswer, ToolListing
 from turns.turn import Turn
 
 HARNESS = 80
+TRACE = Kind("trace", TurnTrace)  # of a turn, by the stem of its id
 
 
 class TurnNotes:
-    """One per ingress."""
+    """One per ingress. Traces are kept for `ttl` seconds; 0 keeps none but in `files`."""
 
-    def __init__(self, traces: TurnTraces) -> None:
-        self.traces = traces
+    def __init__(self, keeper: Keeper, files: TraceFiles, *, ttl: float) -> None:
+        self._keeper = keeper
+        self._files = files
+        self._ttl = ttl
 
     def noting(self, turn: Turn, asked: Asked, exchange: Exchange) -> Callable[[Any], None]:
         """What to call when the exchange is over."""
@@ -34,7 +40,9 @@ class TurnNotes:
         def over(_: Any) -> None:
             seconds = time.perf_counter() - began
             trace = trace_of(turn, asked, exchange, at=at, seconds=seconds)
-            self.traces.add(asked.owner, trace, asked.body)
+            self._files.add(trace, asked.body)
+            if self._ttl:
+                self._keeper.put(write(TRACE, asked.owner, trace.turn, trace, ttl=self._ttl))
 
         return over
 

@@ -62,7 +62,15 @@ def problems(path: Path) -> list[Problem]:
         return [Problem("", f"not YAML: {error}", "mind the indentation and the quotes")]
     if not isinstance(content, dict):
         return [Problem("", "the config is empty or no mapping", "begin from clusters/cpu.yaml")]
+    for key, what in ELSEWHERE.items():
+        if key in content and "applications" not in content:
+            said = "a config says what is served: check clusters/b200.yaml, for example"
+            return [Problem("", f"this is {what}, not a config", said)]
     return [*_rays(content), *_applications(content)]
+
+
+ELSEWHERE = {"cluster_name": "a cluster for `ray up`", "apiVersion": "a manifest for `kubectl`"}
+"""Other files of a cluster, by a key that they have."""
 
 
 def _rays(content: dict[str, Any]) -> Iterator[Problem]:

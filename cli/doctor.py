@@ -18,7 +18,9 @@ from cli.remote import Remote, RemoteError, reaches
 COLOURS = {"ok": "green", "note": "yellow", "bad": "red"}
 
 
-@click.group(invoke_without_command=True)
+@click.group(
+    invoke_without_command=True, short_help="Look at this machine, or say why a prefix broke."
+)
 @click.option("--config", default="scripted", show_default=True, help="What shall be served.")
 @speaks
 @reaches()

@@ -11,13 +11,16 @@ import click
 import msgspec
 
 from cli.harnesses.registry import HARNESSES
-from cli.harnesses.setup import Setup, Target, filled, shell
+from cli.harnesses.setup import NEEDED, Setup, Target, filled, shell
 from cli.output import Output, speaks
 from cli.remote import Remote, RemoteError, reaches
 
 
-@click.command(context_settings={"ignore_unknown_options": True})
-@click.argument("name", type=click.Choice(sorted(HARNESSES)))
+@click.command(
+    context_settings={"ignore_unknown_options": True},
+    short_help="Start a harness against a server, or print how.",
+)
+@click.argument("name", metavar="NAME", type=click.Choice(sorted(HARNESSES)))
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.option("--model", help="A model that the server serves; else its first one.")
 @click.option("--print", "show", is_flag=True, help="Print lines for a shell and start nothing.")
@@ -39,11 +42,18 @@ def harness(
     show: bool,
     folder: Path,
 ) -> None:
-    """Start a harness against the server, or print how (--print, --json).
+    """Start a harness against the server, or print how (--print, --json). NAME is claude, codex,
+    openclaw, opencode or qwen.
 
     What stands after the name, or after `--`, goes to the harness: treadle harness claude -- -p hi
     """
-    setup = HARNESSES[name](target_of(remote, model, (folder / name).resolve()))
+    target = target_of(remote, model, (folder / name).resolve())
+    if target.window and target.window < NEEDED:
+        out.warn(
+            f"{target.model} reads no more than {target.window:,} tokens, of which {name} fills "
+            "over half before you say a word: it will hardly work"
+        )
+    setup = HARNESSES[name](target)
     setup = msgspec.structs.replace(setup, arguments=(*setup.arguments, *arguments))
     if show or out.as_json:
         out.give(msgspec.to_builtins(setup), lambda _: click.echo(shell(setup)))

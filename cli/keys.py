@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from access.keys import SCOPES
+from access.keys import SCOPES, read
 from cli.output import Output, speaks
 from cli.remote import ADMIN_KEY, Remote, reaches
 
@@ -44,6 +44,7 @@ def add(
     made = remote.ask("POST", PATH, body)
     out.aside.print(f"key {made['id']} of tenant {made['tenant']}; it is not shown again:")
     out.give(made, lambda _: click.echo(made["key"]))
+    out.aside.print("Its holder puts it into TREADLE_API_KEY, or wherever his program wants a key.")
 
 
 @keys.command("list")
@@ -66,6 +67,8 @@ def listed(out: Output, *, remote: Remote) -> None:
     ]
     columns = ("id", "tenant", "name", "scopes", "models", "limits", "state")
     out.table(found, columns, rows)
+    if not found:
+        out.aside.print("There is no key yet: treadle keys add TENANT")
 
 
 @keys.command()
@@ -74,6 +77,8 @@ def listed(out: Output, *, remote: Remote) -> None:
 @reaches(ADMIN_KEY)
 def revoke(out: Output, *, remote: Remote, key_id: str) -> None:
     """End a key for ever, by its id. Other ingresses follow within access.cache_s."""
+    if (known := read(key_id)) is not None:  # the key itself, which shall not get into a path
+        key_id = known[0]
     gone = remote.ask("DELETE", f"{PATH}/{key_id}")
     out.give(gone, lambda console: console.print(f"{gone['id']} of {gone['tenant']} is revoked"))
 

@@ -51,6 +51,10 @@ class Output:
 
         self.give(value, told)
 
+    def warn(self, message: str) -> None:
+        """Say aside what a person had better know; the command goes on."""
+        self.aside.print(f"[yellow]treadle:[/yellow] {escape(message)}")
+
     def fail(self, message: str, *, code: int = NOT_ASKED) -> click.exceptions.Exit:
         """Say what is wrong; raise what this gives."""
         if self.as_json:

@@ -11,7 +11,10 @@ from scripts.parity import main
 
 
 @click.command(
-    context_settings={"ignore_unknown_options": True}, add_help_option=False, options_metavar=""
+    context_settings={"ignore_unknown_options": True},
+    add_help_option=False,
+    options_metavar="",
+    short_help="Compare how many tools two sets of runs called.",
 )
 @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="RUN_A RUN_B [--json]")
 def parity(words: tuple[str, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from cli.output import NO, Output, speaks
-from cli.remote import Remote, reaches
+from cli.remote import Remote, RemoteError, reaches
 
 
 @click.command()
@@ -25,7 +25,15 @@ def prefix(out: Output, *, remote: Remote, turns: tuple[str, ...]) -> None:
     *before, turn = turns
     query = {"before": before[-1]} if before else {}
     where = f"/v1/treadle/turns/{urllib.parse.quote(turn)}/prefix"
-    report = remote.ask("GET", where, **query)
+    try:
+        report = remote.ask("GET", where, **query)
+    except RemoteError as error:
+        if before or "before" not in str(error):
+            raise
+        raise out.fail(
+            f"{turn} is the first turn of its session that is known; to compare it with another: "
+            f"treadle doctor prefix OTHER {turn}"
+        ) from None
     out.give(report, lambda console: console.print(told(report), markup=False))
     if report["break"] is not None:
         raise click.exceptions.Exit(NO)

@@ -24,6 +24,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 URL = "http://127.0.0.1:8000"
 TIMEOUT_S = 30.0
+REFUSED = 401
 KEY, ADMIN_KEY = "TREADLE_API_KEY", "TREADLE_ADMIN_KEY"
 
 
@@ -38,11 +39,13 @@ class RemoteError(Exception):
 class Remote:
     """One server. Every call raises RemoteError with words that say what to do."""
 
-    def __init__(self, url: str, key: str = "") -> None:
+    def __init__(self, url: str, key: str = "", *, variable: str = KEY) -> None:
+        """`variable` is where the key is looked for, for those who have none."""
         if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
             raise RemoteError(f"{url!r} is no URL of a server; say for example {URL}")
         self.url = url.rstrip("/")
         self._key = key
+        self._variable = variable
 
     def ask(self, method: str, path: str, body: Any = None, **query: str) -> Any:
         """The JSON that the server answers with; None where it answers with nothing."""
@@ -75,7 +78,8 @@ class Remote:
             with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
                 yield answer
         except urllib.error.HTTPError as error:
-            raise RemoteError(_told(error), error.code) from None
+            hint = f"; put the key into {self._variable}" if error.code == REFUSED else ""
+            raise RemoteError(f"{_told(error)}{hint} (HTTP {error.code})", error.code) from None
         except (OSError, HTTPException) as error:
             reason = getattr(error, "reason", error)
             raise RemoteError(
@@ -91,8 +95,7 @@ def _told(error: urllib.error.HTTPError) -> str:
         text = str(found["error"]["message"])
     except (ValueError, KeyError, TypeError):
         text = text[:300] or str(error.reason)
-    hint = f"; put the key into {KEY}" if error.code == 401 else ""  # noqa: PLR2004 the status
-    return f"{text}{hint} (HTTP {error.code})"
+    return text
 
 
 def key_from(variable: str, file: Path | None) -> str:
@@ -115,7 +118,7 @@ def reaches(variable: str = KEY) -> Callable[[F], F]:
         @functools.wraps(command)
         def wrapped(out: Any, *arguments: Any, url: str, key_file: Path | None, **rest: Any) -> Any:
             try:
-                remote = Remote(url, key_from(variable, key_file))
+                remote = Remote(url, key_from(variable, key_file), variable=variable)
                 return command(out, *arguments, remote=remote, **rest)
             except (RemoteError, OSError) as error:
                 raise out.fail(str(error)) from None

@@ -188,14 +188,15 @@ def _percentiles(values: Iterable[float]) -> dict[str, float]:
 def told(console: Console, value: dict[str, Any]) -> None:
     """The run for a person."""
     console.print(
-        f"{value['asked']} turns asked, {value['failed']} failed, "
+        f"{value['asked']} {'turn' if value['asked'] == 1 else 'turns'} asked again, "
+        f"{value['failed']} failed, "
         f"{value['of_another_shape']} of another shape"
     )
     for name in ("ttft", "seconds"):
         for when in ("then", "now"):
             times = value[name][when]
             shown = ", ".join(f"{key} {seconds * 1000:.0f} ms" for key, seconds in times.items())
-            console.print(f"  {name:8} {when:5} {shown or '-'}")
+            console.print(f"  {name:8} {when:5} {shown or '- (not streamed)'}")
     for one in value["turns"][:20]:
         now = one.get("now") or {}
         why = one["error"] or f"{one['then']['shape']} became {now.get('shape')}"

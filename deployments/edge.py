@@ -40,12 +40,13 @@ from actors.server_tools.serving import ServerToolLimits, ServerTools
 from actors.sockets import Sockets
 from actors.token_pages import token_pages
 from actors.trace_pages import trace_pages
+from actors.turn_notes import TurnNotes
 from deployments import profiles
 from deployments.access import doorkeeper
 from deployments.seals import given
 from deployments.settings import AppSettings, AttachmentSettings
 from observe.audit import Audit
-from observe.turn_traces import TurnTraces
+from observe.turn_traces import TraceFiles
 from prompts.seals import Sealer
 from protocols.catalog import Alias
 from sessions.ledger import Ledger
@@ -80,8 +81,9 @@ class Outside:
         attached = attachments(settings.ingress.attachments)
         noted = calls if calls.most else None
         tools = server_tools(settings, ingress, noted)
-        self.traces = traces = TurnTraces(settings.observe.turns_folder)
-        intake = Intake(ingress, responses, noted, attached, tools, traces=traces)
+        self.traces = TraceFiles(settings.observe.turns_folder)
+        notes = TurnNotes(ingress.keeper, self.traces, ttl=settings.store.past_ttl_s)
+        intake = Intake(ingress, responses, noted, attached, tools, notes=notes)
         self._ingress, self._name = ingress, name
         self.gossip = Gossip(store, name or ALONE)
         self.gossip.tell(FIGURES, self._snapshot, every=FIGURES_BEATS)
@@ -97,7 +99,7 @@ class Outside:
             model_pages(ingress),
             token_pages(intake),
             prefix_pages(ingress),
-            trace_pages(traces),
+            trace_pages(store),
             response_pages(intake, self.background),
             conversation_pages(intake),
             admin_pages(keyring, self.doors, audit),

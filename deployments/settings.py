@@ -185,8 +185,8 @@ class StoreSettings(Strict):
 
     `response_ttl_s`: how long a stored response is kept after it was last used. `ledger_ttl_s`:
     how long the token ids of a reply are kept after a turn last used them. `past_ttl_s`: how long
-    the prefix doctor can be asked about a turn from every ingress, of at most four a session; 0
-    keeps none in the store.
+    a turn can be asked about from every ingress, by its trace, and by the prefix doctor for at most
+    four a session; 0 keeps none in the store.
     """
 
     redis: str = "embedded"

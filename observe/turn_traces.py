@@ -1,8 +1,9 @@
-"""Traces of turns: the latest in memory, and, where an operator wants it, all of them in files.
+"""Traces of turns: what each was like, for who asked it, and, where an operator wants it, in files.
 
-One JSON line a turn, with the request's body word for word, so that it can be asked again of
+Unlike the console's records (`observe.record`) a trace is its caller's own and has no content. In a
+file it is one JSON line, with the request's body word for word, so that it can be asked again of
 another deployment (`treadle replay`). That is what people wrote: off unless a folder is named, in
-files that their owner alone may read. In memory there is no content, only what the turn was like.
+files that their owner alone may read.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ import os
 import queue
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,7 +20,6 @@ from msgspec import Raw, Struct
 
 from turns.turn import Api
 
-LATEST = 2048
 WAITING = 1000
 """Lines that may wait to be written; of more, what comes is lost and counted."""
 
@@ -71,7 +70,7 @@ encode = msgspec.json.Encoder().encode
 decode = msgspec.json.Decoder(TurnTrace).decode
 
 
-class TurnTraces:
+class TraceFiles:
     """`folder` "" writes no file. One file a day and process; `most_bytes` of a day, not more."""
 
     def __init__(
@@ -85,19 +84,11 @@ class TurnTraces:
         self._folder = Path(folder) if folder else None
         self._most = most_bytes
         self._clock = clock
-        self._latest: OrderedDict[str, tuple[str, TurnTrace]] = OrderedDict()
         self._lines: queue.Queue[bytes] = queue.Queue(WAITING)
         self._thread: threading.Thread | None = None
 
-    @property
-    def keeps_bodies(self) -> bool:
-        return self._folder is not None
-
-    def add(self, owner: str, trace: TurnTrace, body: bytes) -> None:
+    def add(self, trace: TurnTrace, body: bytes) -> None:
         """A turn is over. Costs no write: a thread does that."""
-        self._latest[trace.turn] = (owner, trace)
-        while len(self._latest) > LATEST:
-            self._latest.popitem(last=False)
         if self._folder is None:
             return
         line = encode(msgspec.structs.replace(trace, body=Raw(_one_line(body)))) + b"\n"
@@ -109,11 +100,6 @@ class TurnTraces:
         if self._thread is None:
             self._thread = threading.Thread(target=self._write_on, daemon=True)
             self._thread.start()
-
-    def find(self, owner: str, turn: str) -> TurnTrace | None:
-        """A turn of the latest, if it is its owner who asks."""
-        found = self._latest.get(turn)
-        return found[1] if found is not None and found[0] == owner else None
 
     def settled(self) -> None:
         """Wait until all that was added is written."""

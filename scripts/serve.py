@@ -18,12 +18,16 @@ import threading
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 READY_WITHIN_S = 900  # a big model on a cold disk
+NEEDED = 24_000
+"""Tokens of a window below which a harness is no use: its own words alone take over half of it."""
 
 
 SERVES_PORTS = {
@@ -96,17 +100,29 @@ def announce(url: str, server: subprocess.Popen[bytes]) -> None:
             # Health waits for an engine of each model; the list of models does not.
             urllib.request.urlopen(f"{url}/health", timeout=5).close()
             with urllib.request.urlopen(f"{url}/v1/models", timeout=5) as answer:
-                models = [model["id"] for model in yaml.safe_load(answer.read())["data"]]
+                models = yaml.safe_load(answer.read())["data"]
         except (OSError, urllib.error.URLError, KeyError, TypeError, yaml.YAMLError):
             time.sleep(0.5)
             continue
-        body = f'{{"model":"{models[0]}","max_tokens":64,"temperature":0,"stream":true,"messages":'
-        body += '[{"role":"user","content":"What is the capital of France?"}]}'
         print(f"\ntreadle: ready after {time.monotonic() - began:.0f} s at {url}, Ctrl-C ends it")
-        print(f"treadle: serves {', '.join(models)}; try")
-        print(f"  curl -N {url}/v1/messages -H 'content-type: application/json' -d '{body}'")
-        print(f"  ANTHROPIC_BASE_URL={url} ANTHROPIC_AUTH_TOKEN=none claude\n", flush=True)
+        print("\n".join(tries(url, models)) + "\n", flush=True)
         return
+
+
+def tries(url: str, models: list[dict[str, Any]]) -> Iterator[str]:
+    """What a person may do now that these models are served."""
+    first = models[0]
+    body = f'{{"model":"{first["id"]}","max_tokens":64,"temperature":0,"stream":true,"messages":'
+    body += '[{"role":"user","content":"What is the capital of France?"}]}'
+    yield f"treadle: serves {', '.join(model['id'] for model in models)}; try, in another terminal"
+    yield f"  curl -sN {url}/v1/messages -H 'content-type: application/json' -d '{body}'"
+    window = first.get("context_window") or NEEDED
+    if window < NEEDED:
+        yield f"  ./run scripted     # for a harness; {first['id']} reads {window:,} tokens at most"
+    else:
+        elsewhere = "" if url.endswith(":8000") else f" --url {url}"
+        yield f"  ./treadle harness claude{elsewhere}     # or codex, opencode, qwen, openclaw"
+    yield f"  {url}/console     # in a browser: what it did"
 
 
 def main() -> int:

@@ -49,7 +49,7 @@ with sync_playwright() as playwright:
     page.goto(f"{url}/console/")
     expect(page.locator("h1").first).to_be_visible(timeout=20_000)
     expect(page.get_by_text("Claude Code").first).to_be_visible(timeout=20_000)
-    page.goto(f"{url}/console/#/session/{session}")
+    page.goto(f"{url}/console/#/sessions/{session}")
     expect(page.get_by_text("Bash").first).to_be_visible(timeout=20_000)
     page.screenshot(path=picture)
     browser.close()
@@ -193,7 +193,7 @@ def ready(server: subprocess.Popen[bytes], log: Path) -> str:
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until and server.poll() is None:
         said = log.read_text(errors="replace")
-        if "treadle: ready" in said and "ANTHROPIC_BASE_URL" in said:
+        if "treadle: ready" in said and "/console" in said:
             return said
         time.sleep(0.2)
     sys.exit(f"{log.read_text(errors='replace')[-4000:]}\nstranger: it never was ready")

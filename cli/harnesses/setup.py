@@ -9,6 +9,9 @@ from pathlib import Path
 from msgspec import Struct, field
 
 KEY = "TREADLE_API_KEY"
+NEEDED = 24_000
+"""Tokens of a window below which a harness is no use: its own words alone take over half of it."""
+
 NO_KEY = "none"
 """What stands for the key where the server asks for none: harnesses insist on something."""
 

@@ -97,6 +97,8 @@ def test_ray_serves_own_schema_is_asked(tmp_path: Path) -> None:
         pytest.param("", "empty", id="empty"),
         pytest.param("applications: []\naplications: 1", "no such key", id="odd key"),
         pytest.param("applications: 7", "valid list", id="odd shape"),
+        pytest.param("cluster_name: c\nprovider: {}", "`ray up`", id="of Ray's launcher"),
+        pytest.param("apiVersion: v1\nkind: Service", "`kubectl`", id="of Kubernetes"),
     ],
 )
 def test_a_file_that_is_no_config_is_a_problem(tmp_path: Path, text: str, says: str) -> None:

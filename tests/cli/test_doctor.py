@@ -55,6 +55,8 @@ async def test_the_prefix_doctor_reads_two_turns(asked: Any) -> None:
             answer = await server.http.post("/v1/messages", json=asking)
             turns.append(answer.json()["id"])
         said = await asked("doctor", "prefix", *turns, "--url", server.url)
+        first = await asked("doctor", "prefix", turns[0], "--url", server.url)
         unknown = await asked("doctor", "prefix", "nowhere", "--url", server.url)
     assert said["break"]["cause"]
+    assert f"treadle doctor prefix OTHER {turns[0]}" in first["error"]
     assert "no turn" in unknown["error"]

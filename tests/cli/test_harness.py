@@ -12,7 +12,7 @@ import pytest
 
 from cli.harnesses.registry import HARNESSES
 from cli.harnesses.setup import Target, filled, shell
-from tests.serving.server import serving
+from tests.serving.server import serving, settings
 
 TARGET = Target("http://127.0.0.1:8000", "lab-model", Path("/nowhere/own"), 32_768, 4_096)
 
@@ -69,6 +69,15 @@ async def test_a_server_is_asked_for_its_model_and_window(asked: Any, tmp_path: 
     assert said["arguments"] == ["--model", "lab-model", "-p", "hi"]
     assert int(said["environment"]["CLAUDE_CODE_MAX_CONTEXT_TOKENS"]) > 1000
     assert "serves lab-model" in other["error"]
+
+
+async def test_a_model_too_small_for_a_harness_is_said(typed: Any, tmp_path: Path) -> None:
+    async with serving(settings(options={"max_model_len": 8192})) as server:
+        words = ["harness", "claude", "--print", "--url", server.url, "--folder", str(tmp_path)]
+        told = await asyncio.to_thread(typed, *words)
+    assert told.exit_code == 0
+    assert "no more than 8,192 tokens" in " ".join(told.stderr.split())
+    assert "8,192" not in told.stdout
 
 
 async def test_a_program_that_is_not_there_is_said(

@@ -15,10 +15,11 @@ async def test_a_key_is_made_listed_used_and_revoked(
         admin = {"TREADLE_ADMIN_KEY": ADMIN}
         words = ("--name", "ci", "--model", "lab*", "--requests-per-minute", "9", "--days", "1")
         made = await asked("keys", "add", "acme", *words, *at, env=admin)
+        gone = await asked("keys", "add", "umbrella", *at, env=admin)
         file = tmp_path / "key"
         file.write_text(made["key"] + "\n")
         assert await asked("models", *at, "--key-file", str(file))
-        (one,) = await asked("keys", "list", *at, env=admin)
+        one = next(k for k in await asked("keys", "list", *at, env=admin) if k["name"] == "ci")
         assert (one["id"], one["models"], one["scopes"]) == (
             made["id"],
             ["lab*"],
@@ -31,4 +32,6 @@ async def test_a_key_is_made_listed_used_and_revoked(
         refused = await asked("models", *at, "--key-file", str(file))
         assert "TREADLE_API_KEY" in refused["error"]
         other = await asked("keys", "list", *at, env={"TREADLE_ADMIN_KEY": made["key"]})
-        assert "HTTP 401" in other["error"]
+        assert "TREADLE_ADMIN_KEY (HTTP 401)" in other["error"]
+        again = await asked("keys", "revoke", gone["key"], *at, env=admin)
+        assert again["id"] == gone["id"]  # the key itself is understood, and not sent

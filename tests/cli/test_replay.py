@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sessions.memory_store import MemoryStore
 from tests.serving.keyed import asking
 from tests.serving.server import Server, serving, settings
 
@@ -74,19 +75,20 @@ async def turned(server: Server) -> str:
 
 async def test_a_turn_is_shown_to_who_asked_it(asked: Any, typed: Any) -> None:
     mine = {"TREADLE_API_KEY": "mine"}
-    async with serving() as server:
-        turn = await turned(server)
+    store = MemoryStore()
+    async with serving(store=store) as other, serving(store=store) as server:
+        turn = await turned(other)  # which ingress ran it is the same
         found = await asked("trace", turn, "--url", server.url, env=mine)
         told = await asyncio.to_thread(typed, "trace", turn, "--url", server.url, env=mine)
         theirs = {"TREADLE_API_KEY": "theirs"}
-        other = await asked("trace", turn, "--url", server.url, env=theirs)
+        refused = await asked("trace", turn, "--url", server.url, env=theirs)
     assert [block["kind"] for block in found["blocks"]] == ["text", "call"]
     assert found["gap"] >= 0
     assert "body" not in found
     assert "Hello" not in json.dumps(found)
     assert "weather" in told.output
     assert "tokens in" in told.output
-    assert "no turn" in other["error"]
+    assert "no turn" in refused["error"]
 
 
 def test_parity_is_a_command_too(typed: Any, tmp_path: Path) -> None:

@@ -61,3 +61,21 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
         with pytest.raises(SystemExit, match=f"port {port} is taken"):
             serve.free_port(config)
     assert serve.free_port(config) == port
+
+
+@pytest.mark.parametrize(
+    ("window", "port", "offered"),
+    [
+        pytest.param(131_072, 8000, "./treadle harness claude ", id="usual"),
+        pytest.param(None, 8001, "./treadle harness claude --url http://127.0.0.1:8001", id="port"),
+        pytest.param(8_192, 8000, "./run scripted", id="small"),
+    ],
+)
+def test_what_may_be_tried_is_said(window: int | None, port: int, offered: str) -> None:
+    url = f"http://127.0.0.1:{port}"
+    models = [{"id": "m", "context_window": window}, {"id": "n"}]
+    said, curl, harness, console = serve.tries(url, models)
+    assert "m, n" in said
+    assert f"curl -sN {url}/v1/messages" in curl
+    assert harness.strip().startswith(offered)
+    assert f"{url}/console" in console
