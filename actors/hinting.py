@@ -22,7 +22,7 @@ from turns.turn import Hints, Turn
 WAIT = 0.01
 """Seconds of its loop's own time that a prepared turn waits for its session's record at most."""
 
-LASTING = ("priority", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
+LASTING = ("priority", "tier", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
 """Hints that hold for a session; the others are of one turn."""
 
 _NONE = Hints()
