@@ -151,6 +151,7 @@ class ModelService:
             hashes=hashes,
             prompt_tokens=len(prompt.ids),
             priority=turn.hints.priority,
+            tier=turn.hints.tier,
             osl=turn.hints.osl,
             session=turn.session,
             tenant=tenant,
@@ -216,7 +217,7 @@ class ModelService:
                 output=turn.output,
             ),
             stop_ids=prompt.stop_ids,
-            priority=-turn.hints.priority,
+            priority=-(turn.hints.tier << 32) - turn.hints.priority,  # of tiers first
             salt=salt(turn),
             conversation=turn if conversation else None,
             thinking_budget=prompt.thinking_budget,

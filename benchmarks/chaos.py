@@ -13,12 +13,22 @@ import sys
 
 from served import ROOT, served
 
-from tests.cluster.chaos import KINDS, chaos, drawn
+from tests.cluster.chaos import KINDS, Seen, chaos, drawn
 from tests.cluster.control import Control, until
 from tests.cluster.driver import Driver
 
 CUTTING = {"ingress", "haproxy"}
 LONGEST = 10.0
+
+
+def progress(seen: Seen) -> None:
+    """One line a kill: a long run that is broken off has its figures so far."""
+    struck, wrong = sum(seen.kills.values()), len(seen.wrong)
+    print(
+        f"{struck:4} kills, {seen.whole} streams whole, {seen.cut} cut, {wrong} wrong, "
+        f"{seen.gap:.1f} s at most",
+        flush=True,
+    )
 
 
 def main() -> int:
@@ -33,7 +43,9 @@ def main() -> int:
         driver = Driver(server)
         control = Control(server, driver)
         until("both engines up and read", control.whole, within=120)
-        seen = asyncio.run(chaos(server, control, kinds, seed=chosen.seed, clients=chosen.clients))
+        seen = asyncio.run(
+            chaos(server, control, kinds, seed=chosen.seed, clients=chosen.clients, told=progress)
+        )
         driver.close()
     print(f"{seen.whole} streams whole, {seen.cut} cut and asked again, {len(seen.wrong)} wrong")
     print(f"killed: {seen.kills}; longest silence of a stream {seen.gap:.1f} s (bar {LONGEST:g})")

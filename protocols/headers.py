@@ -17,6 +17,7 @@ from turns.turn import Hints
 
 LONGEST = 256
 LONGEST_TTL = 24 * 3600
+TIERS = 10
 _TTL = re.compile(r"^(?P<count>[0-9]{1,6})(?P<unit>[smh]?)$")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 DISPATCH = ("events", "comments", "off")
@@ -35,6 +36,7 @@ class AgentHints(msgspec.Struct):
     """`nvext.agent_hints`, and the shape that the `x-treadle-*` headers are read into."""
 
     priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    tier: Annotated[int, Meta(ge=-TIERS, le=TIERS)] | None = None
     osl: Annotated[int, Meta(ge=1, le=2**31)] | None = None
     latency_sensitivity: Annotated[float, Meta(ge=0, le=1)] | None = None
     speculative_prefill: bool | None = None

@@ -3,6 +3,7 @@
     prefill · (prompt - overlap)  +  under_way · (prefill begun before and not over)
     + decode · (tokens that active turns are expected to say)  +  turn · (active turns)
     + context · (tokens that active turns hold)  +  waiting · (turns that wait inside the engine)
+    + disturb · (prompt - overlap) · (active turns that mind slow tokens)
 
 Weights say what a unit delays a new turn by, beside one token of prefill. A token to say (`osl`)
 is a place in one decode step; a held context token costs memory bandwidth at each of them.
@@ -36,6 +37,7 @@ class Weights(Struct, frozen=True):
     context: float = 0.02
     turn: float = 32.0
     waiting: float = 512.0
+    disturb: float = 0.5
 
     def minding(self, latency: float | None) -> Weights:
         """The weights of a turn that minds slow tokens more or less than others (0.5, or None).
@@ -55,11 +57,19 @@ class Weights(Struct, frozen=True):
         )
 
 
+def minding(latency: float | None) -> int:
+    """How much such a turn minds what is prefilled beside it, in hundredths: each step that takes
+    prompt tokens is that much longer for all who decode in it. Up to 0.5, as usual, not at all.
+    """
+    return max(0, round((latency or 0.0) * 200) - 100)
+
+
 def cost(weights: Weights, prompt_tokens: int, overlap_tokens: int, replica: Replica) -> float:
     """What the turn would cost there. An overlap never saves the whole prompt: one token runs."""
     uncached = max(1, prompt_tokens - overlap_tokens)
     return (
         weights.prefill * uncached
+        + weights.disturb * uncached * replica.minding / 100
         + weights.under_way * (replica.prefill + replica.foreign_prefill)
         + weights.decode * replica.decode
         + weights.context * replica.context

@@ -36,6 +36,7 @@ class Replica(Struct):
     """One member. `prefill`, `decode` and `context` are in tokens and count what the router gave
     out: still to prefill, expected to be said, and held when all of it is said.
 
+    `minding` is how many of its turns mind slow tokens, in hundredths of a turn.
     `foreign_*` is what is there besides; `beyond` what the last report had beyond ours.
     """
 
@@ -45,6 +46,7 @@ class Replica(Struct):
     prefill: int = 0
     decode: int = 0
     context: int = 0
+    minding: int = 0
     report: Report = field(default_factory=Report)
     foreign_turns: int = 0
     foreign_prefill: int = 0
@@ -76,6 +78,7 @@ class Reservation(Struct, array_like=True):
     overlap_blocks: int = 0
     begun: bool = False
     answered: bool = False
+    minding: int = 0
 
 
 class Fleet:
@@ -122,6 +125,7 @@ class Fleet:
         prompt: int,
         osl: int,
         now: float,
+        minding: int = 0,
         known_as: str = "",
     ) -> Reservation:
         """Put a turn on a replica: of `prompt` tokens `uncached` to prefill, `osl` to say.
@@ -139,6 +143,7 @@ class Fleet:
             context=prompt + osl,
             made=now,
             expires=now + self.begin_ttl,
+            minding=minding,
         )
         self.put_on(made)
         return made
@@ -150,6 +155,7 @@ class Fleet:
         replica.prefill += made.prefill
         replica.decode += made.decode
         replica.context += made.context
+        replica.minding += made.minding
         replica.last_chosen = self.serial
         self.reservations[made.id] = made
         heappush(self._deadlines, (made.expires, made.id))
@@ -212,3 +218,4 @@ class Fleet:
             replica.prefill -= made.prefill
             replica.decode -= made.decode
             replica.context -= made.context
+            replica.minding -= made.minding

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
+from router.cost import minding
 from router.decision import Ask, Choice, Decision, Queued, Refusal, Refused
 from router.feed import Feed
 from router.index import PrefixIndex
@@ -293,6 +294,7 @@ class Router:
             prompt=ask.prompt_tokens,
             osl=DEFAULT_OSL if ask.osl is None else ask.osl,
             now=now,
+            minding=minding(ask.latency),
             known_as=known_as,
         )
         made.overlap_blocks = shared

@@ -15,7 +15,7 @@ from turns.turn import Api, Hints
 
 T = TypeVar("T")
 
-LASTING = ("priority", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
+LASTING = ("priority", "tier", "osl", "latency_sensitivity", "speculative_prefill", "retain_s")
 """Hints that hold for a session; the others are of one turn."""
 
 _NONE = Hints()

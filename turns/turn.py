@@ -84,7 +84,8 @@ class OutputFormat(Struct, frozen=True):
 class Hints(Struct, frozen=True, omit_defaults=True):
     """What the harness told about the turn (`nvext.agent_hints`, `x-treadle-*`), as received.
 
-    `priority`: higher is more urgent. `osl`: expected output length in tokens.
+    `priority`: higher is more urgent. `tier`: whoever is of a higher one goes first, however long
+    others have waited. `osl`: expected output length in tokens.
     `latency_sensitivity`: 0 (batch) to 1 (interactive). `deadline_s`: seconds that the whole task
     has left; `task_tokens`: tokens that it has left (Anthropic's `task_budget`). `retain_s`:
     seconds that the prompt shall be kept in the cache (`cache_control` with a ttl). `final`: the
@@ -92,6 +93,7 @@ class Hints(Struct, frozen=True, omit_defaults=True):
     """
 
     priority: int = 0
+    tier: int = 0
     osl: int | None = None
     latency_sensitivity: float | None = None
     speculative_prefill: bool = False

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import cycle, islice
 
@@ -175,15 +176,22 @@ class Killer:
 
 
 async def chaos(
-    server: Server, control: Control, kinds: list[str], *, seed: int, clients: int
+    server: Server,
+    control: Control,
+    kinds: list[str],
+    *,
+    seed: int,
+    clients: int,
+    told: Callable[[Seen], None] = lambda _: None,
 ) -> Seen:
-    """The load, with a kill of each of `kinds` in their order."""
+    """The load, with a kill of each of `kinds` in their order; `told` after each of what is seen."""
     seen = Seen()
     load, killer = Load(server.port, seed, seen), Killer(server, control, seed, seen)
     running = [asyncio.ensure_future(load.client()) for _ in range(clients)]
     try:
         for kind in kinds:
             await asyncio.to_thread(killer.strike, kind)
+            told(seen)
     finally:
         load.over = True
         await asyncio.gather(*running)

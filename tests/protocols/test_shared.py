@@ -164,6 +164,10 @@ def test_sessions(given_headers: dict[str, str], expected: tuple[str, str]) -> N
         pytest.param(
             {"x-treadle-osl": "many"}, {}, Hints(), ["agent_hints.osl"], id="malformed-header"
         ),
+        pytest.param({"x-treadle-tier": "2"}, None, Hints(tier=2), [], id="tier"),
+        pytest.param(
+            {}, {"agent_hints": {"tier": 11}}, Hints(), ["agent_hints.tier"], id="no-such-tier"
+        ),
         pytest.param({}, "yes", Hints(), ["nvext"], id="malformed-body"),
         pytest.param(
             {"x-treadle-speculative-prefill": "true"},

@@ -36,7 +36,14 @@ class FleetMachine(RuleBasedStateMachine):
     def reserve(self, tokens: int, owner: str, data: Any) -> None:
         name = data.draw(st.sampled_from(sorted(self.fleet.replicas)))
         made = self.fleet.reserve(
-            name, turn="t", owner=owner, uncached=tokens, prompt=tokens, osl=tokens, now=self.now
+            name,
+            turn="t",
+            owner=owner,
+            uncached=tokens,
+            prompt=tokens,
+            osl=tokens,
+            now=self.now,
+            minding=tokens,
         )
         assert made.id not in self.made
         self.made.append(made.id)
@@ -86,6 +93,7 @@ class FleetMachine(RuleBasedStateMachine):
             assert replica.turns == len(mine)
             assert replica.prefill == sum(r.prefill for r in mine)
             assert replica.context == sum(r.context for r in mine)
+            assert replica.minding == sum(r.minding for r in mine)
 
     def teardown(self) -> None:
         for name in self.made:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.cost import Weights, cost, draw
+from router.cost import Weights, cost, draw, minding
 from router.decision import Ask
 from router.load import Info, Replica, Report
 from router.policy import POLICIES, Tuning, View, kv, least_loaded, round_robin, sticky
@@ -119,6 +119,30 @@ def test_a_long_answer_weighs_more_than_a_short_one() -> None:
     long.decode = 4000
     assert cost(Weights(), 1600, 0, long) - cost(Weights(), 1600, 0, short) == 2 * (4000 - 512)
     assert kv(view(short, long, prompt=1600))[0].name == "a"
+
+
+@pytest.mark.parametrize(
+    ("latency", "expected"),
+    [
+        pytest.param(None, 0, id="not said"),
+        pytest.param(0.0, 0, id="batch"),
+        pytest.param(0.5, 0, id="as usual"),
+        pytest.param(0.75, 50, id="half"),
+        pytest.param(1.0, 100, id="above all"),
+    ],
+)
+def test_who_minds_slow_tokens_minds_prompts_beside_him(
+    latency: float | None, expected: int
+) -> None:
+    assert minding(latency) == expected
+
+
+def test_long_prompts_keep_away_from_turns_that_mind_slow_tokens() -> None:
+    quiet, busy = replica("a", turns=1), replica("b", turns=3)
+    assert kv(view(quiet, busy, prompt=16_000))[0].name == "a"
+    quiet.minding = 100
+    assert kv(view(quiet, busy, prompt=16_000))[0].name == "b"
+    assert kv(view(quiet, busy, prompt=16_000, a=990))[0].name == "a"  # little to compute there
 
 
 def test_draw_prefers_the_cheap_and_spreads_with_temperature() -> None:

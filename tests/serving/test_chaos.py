@@ -37,15 +37,16 @@ async def lose(server: Server, replica: Replica, chance: random.Random) -> None:
         for flight in server.conductor.flights()[:3]:
             server.conductor.park(flight.turn)
         return
+    held = legs_on(server, replica)
     way(replica)
-    if way != server.kill:
-        await until(lambda: not replica_flights(server, replica))
+    if way != server.kill:  # what it runs now leaves it; other turns may come to it meanwhile
+        await until(lambda: not held & legs_on(server, replica))
         server.kill(replica)
     await server.replace(replica)
 
 
-def replica_flights(server: Server, replica: Replica) -> list[str]:
-    return [f.leg for f in server.conductor.flights() if f.leg and f.replica == replica.name]
+def legs_on(server: Server, replica: Replica) -> set[str]:
+    return {f.leg for f in server.conductor.flights() if f.leg and f.replica == replica.name}
 
 
 @pytest.mark.timeout(300)

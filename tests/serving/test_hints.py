@@ -62,9 +62,10 @@ async def test_hints_reach_router_and_engine_and_hold_for_the_session(
         assert [first.priority, second.priority] == [-5, -5]
         assert first.salt == f"{second.salt}/apart"
         assert asked[0].hashes != asked[1].hashes
-        await post(server, api, {"x-treadle-session": "s2", "x-treadle-priority": "-3"})
-        assert (asked[2].priority, asked[2].latency) == (-3, None)
-        assert server.engine.jobs[2].priority == 3
+        own = {"x-treadle-session": "s2", "x-treadle-priority": "-3", "x-treadle-tier": "1"}
+        await post(server, api, own)
+        assert (asked[2].priority, asked[2].tier, asked[2].latency) == (-3, 1, None)
+        assert server.engine.jobs[2].priority < min(first.priority, second.priority)
 
 
 @EACH
