@@ -72,6 +72,7 @@ class EngineReplica:
         self._reporter = reporter
         self._report_every = report_every
         self._leases: dict[str, Lease] = {}
+        self._looking: set[str] = set()  # turns whose pictures are being read
         self._telling = KvTelling(reporter, model, replica)
         self._tasks: set[asyncio.Task[None]] = set()
         self._info: EngineInfo | None = None
@@ -129,6 +130,10 @@ class EngineReplica:
         `replica` is for the request router alone: the replica the caller chose.
         """
         job = decode_job(data)
+        try:
+            await self._look(job)
+        except TreadleError as error:
+            return encode(LeaseEnd(error.kind, error.message))
         lane = self._lanes.pick(ingress)
         if lane is None or self._sick:
             why = self._sick or "this replica's parser is restarting"
@@ -160,7 +165,16 @@ class EngineReplica:
 
     def held(self, legs: list[str]) -> list[str]:
         """Which of these legs run here."""
-        return [leg for leg in legs if leg in self._leases]
+        return [leg for leg in legs if leg in self._leases or leg in self._looking]
+
+    async def _look(self, job: Job) -> None:
+        if not job.pictures:
+            return
+        self._looking.add(job.turn)
+        try:
+            await self._engine.look(job)
+        finally:
+            self._looking.discard(job.turn)
 
     async def _failed(
         self, turn: str, lease: Lease, frame: Frame | None, end: LeaseEnd

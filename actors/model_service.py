@@ -18,11 +18,10 @@ from actors.messages import ReplicaCard
 from actors.router_asking import RouterAsking, RouterClient
 from actors.serving import ModelFolder, ModelSpec
 from parsers.constraints import constraint
-from prompts.images import images, salt
 from prompts.prompter import Prompt
 from protocols.catalog import Profile
 from protocols.models import ModelCard
-from router.blocks import chain
+from router.blocks import chain, extras_of
 from router.decision import Ask, Choice, Refusal
 from turns.errors import (
     ContextTooLongError,
@@ -57,6 +56,13 @@ class ChoiceTaken(Struct, frozen=True):
 def rest(replicas: Iterable[str], chosen: str) -> tuple[str, ...]:
     """All but the chosen one."""
     return tuple(replica for replica in replicas if replica != chosen)
+
+
+def block_hashes(prompt: Prompt, block_size: int, salt: str) -> list[int]:
+    """The names of the prompt's whole blocks, by tokens, pictures and salt."""
+    spans = [(one.digest, one.at, one.length) for one in prompt.pictures]
+    extras = extras_of(spans, len(prompt.ids) // block_size, block_size)
+    return chain(prompt.ids, block_size, salt, extras=extras)
 
 
 class ModelService:
@@ -96,6 +102,13 @@ class ModelService:
         return min(known) if known else 0
 
     @property
+    def sees_images(self) -> bool:
+        """Whether images can be put into a prompt, and an engine of it, if one is up, sees them."""
+        cards = self.fleet.cards.values()
+        seen = not cards or any(card.sees_images for card in cards)
+        return seen and self.folder.prompter.sight is not None
+
+    @property
     def up(self) -> bool:
         """Whether a turn can be served now."""
         return any(self._heard(card) for card in self.fleet.cards.values())
@@ -110,14 +123,14 @@ class ModelService:
             max_output=spec.max_output,
             created=self.folder.created,
             profile=profile or spec.profile,
+            takes=("text", "image") if self.sees_images else ("text",),
         )
 
     def admit(self, turn: Turn, prompt: Prompt) -> None:
         """ContextTooLongError where there is no room for an answer to the prompt, and
         InvalidRequestError for images that no engine of the model would see.
         """
-        cards = self.fleet.cards.values()
-        if cards and not any(card.sees_images for card in cards) and any(images(turn)):
+        if prompt.pictures and not self.sees_images:
             msg = "the engine of this model is given text alone and sees no images; remove them"
             raise InvalidRequestError(msg, param="messages")
         if not self.admits(prompt):
@@ -143,8 +156,10 @@ class ModelService:
         # Where no lane is open, at the very start, one that is about to be will do.
         heard = {r: card for r, card in cards.items() if self._heard(card)} or cards
         usable = self._unshunned(heard) if self._shunned else heard
+        if prompt.pictures:
+            usable = {r: card for r, card in usable.items() if card.sees_images} or usable
         block = next(iter(cards.values())).block_size
-        hashes = chain(prompt.ids, block, salt(turn))
+        hashes = block_hashes(prompt, block, turn.salt)
         last = hashes[-1] if hashes else 0
         ask = Ask(
             turn=turn.id,
@@ -218,10 +233,11 @@ class ModelService:
             ),
             stop_ids=prompt.stop_ids,
             priority=-(turn.hints.tier << 32) - turn.hints.priority,  # of tiers first
-            salt=salt(turn),
+            salt=turn.salt,
             conversation=turn if conversation else None,
             thinking_budget=prompt.thinking_budget,
             constraint=constraint(
                 self.folder.grammar, turn.tools, turn.tool_choice, turn.output, tail=prompt.tail
             ),
+            pictures=prompt.pictures,
         )

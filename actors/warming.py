@@ -158,7 +158,8 @@ class Warmer:
                 del self.pins[key]
             elif now - pin.touched >= REFRESH and key not in self._flights:
                 pin.touched = now
-                self._warm(key, pin.ended, pin.prompt.tolist())
+                whole = replace(pin.ended.prepared.prompt, ids=pin.prompt.tolist())
+                self._warm(key, pin.ended, whole)
 
     async def stop(self) -> None:
         """End what is under way."""
@@ -187,13 +188,14 @@ class Warmer:
             await asyncio.wait([keeping])
         before = ended.prepared
         following = [next_turn(before.turn, ended.reply, text) for text in RESULTS]
-        one, other = [(await prepare(turn)).prompt.ids for turn in following]
-        known = one[: max(0, shared(one, other) - 1)]  # its last token may merge with the result
+        one, other = [(await prepare(turn)).prompt for turn in following]
+        # its last token may merge with the result
+        known = beginning(one, max(0, shared(one.ids, other.ids) - 1))
         card = ended.model.fleet.cards.get(ended.replica)
         if card is None:
             return
-        resident = shared(known, ended.resident) // card.block_size
-        if len(known) // card.block_size > resident:
+        resident = shared(known.ids, ended.resident) // card.block_size
+        if len(known.ids) // card.block_size > resident:
             self._warm(key, ended, known)
 
     def _thought(self, key: Key, task: asyncio.Task[None]) -> None:
@@ -202,7 +204,7 @@ class Warmer:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("a next prompt could not be foreseen: %r", error)
 
-    def _warm(self, key: Key, ended: Ended, ids: list[int]) -> None:
+    def _warm(self, key: Key, ended: Ended, prompt: Prompt) -> None:
         if ended.replica not in ended.model.fleet.cards:
             self.pins.pop(key, None)
             return
@@ -213,7 +215,6 @@ class Warmer:
             sampling=replace(turn.sampling, max_tokens=1, stop=()),
             hints=replace(turn.hints, priority=LAST),
         )
-        prompt: Prompt = replace(ended.prepared.prompt, ids=ids)
         job = ended.model.job(quiet, prompt)
         job = replace(job, conversation=None, constraint=None, thinking_budget=None)
 
@@ -226,6 +227,16 @@ class Warmer:
             flight = self._conductor.begin(job, ended.model.lease, [ended.replica], watch, watch)
             self._flights[key] = flight
             self.warmed += 1
+
+
+def beginning(prompt: Prompt, count: int) -> Prompt:
+    """The first tokens of a prompt, and the pictures that stand in them; less than `count` where
+    that would cut one.
+    """
+    pictures = prompt.pictures
+    cut = next((one.at for one in pictures if one.at < count < one.at + one.length), count)
+    whole = tuple(one for one in pictures if one.at + one.length <= cut)
+    return replace(prompt, ids=prompt.ids[:cut], pictures=whole)
 
 
 def shared(one: Sequence[int], other: Sequence[int]) -> int:

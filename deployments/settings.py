@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 from deployments import profiles
+from prompts.pictures import ImageLimits
 
 
 class Strict(BaseModel):
@@ -51,6 +52,18 @@ class EngineSettings(Strict):
     options: dict[str, Any] = {}
 
 
+class ImageSettings(Strict):
+    """What pictures a request may hold: how many, the bytes and pixels of each, the pixels of all.
+
+    Pixels bound the memory that an engine decodes them into, three bytes each.
+    """
+
+    most: Annotated[int, Field(ge=0)] = ImageLimits().most
+    most_bytes: Annotated[int, Field(ge=1024)] = ImageLimits().most_bytes
+    most_pixels: Annotated[int, Field(ge=1)] = ImageLimits().most_pixels
+    all_pixels: Annotated[int, Field(ge=1)] = ImageLimits().all_pixels
+
+
 class PromptSettingsModel(Strict):
     """What may be done to a prompt before it is tokenised; see `prompts.prompter.PromptSettings`.
 
@@ -63,6 +76,7 @@ class PromptSettingsModel(Strict):
     forget_after_idle_s: Annotated[float | None, Field(gt=0)] = None
     request_templates: bool = False
     unasked_thinking: bool = True
+    images: ImageSettings = ImageSettings()
     efforts: dict[str, Annotated[int, Field(ge=1)] | None] = {}
 
 

@@ -48,7 +48,8 @@ class Family(Struct, frozen=True):
     `architectures` and `template_marks` (substrings of the chat template, all must be there)
     detect it from a model folder. `stop_tokens` end a turn and are no text; `special_tokens` are
     the other control tokens. `aliases` are the parser names under
-    which users know it elsewhere (vLLM, SGLang, Dynamo), apart for reasoning and tools.
+    which users know it elsewhere (vLLM, SGLang, Dynamo), apart for reasoning and tools. Of a family
+    that `sees_images` the scripted model does too; a real one says it in its folder.
     """
 
     name: str

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from prompts.guard import unguard
 from prompts.splice import Header
 from prompts.tokenizer import Tokenizer
 
 Piece = str | Sequence[int]
+Spread = Callable[[Sequence[int], int], Sequence[int]]
+"""Takes the ids of a text, and how many stand before them; gives what they are in the prompt."""
 
 _TAIL = 256
 
 
+def _as_it_is(ids: Sequence[int], _: int) -> Sequence[int]:
+    return ids
+
+
 def assembled(
-    tokenizer: Tokenizer, pieces: Sequence[Piece], opening: Header | None
+    tokenizer: Tokenizer,
+    pieces: Sequence[Piece],
+    opening: Header | None,
+    spread: Spread = _as_it_is,
 ) -> tuple[list[int], int]:
     """The ids, and how many of them stand before the reply's header: -1 where nobody knows.
 
     Every piece of text but the first begins behind a control token or with one, so that pieces
-    are tokenised apart as they would be together.
+    are tokenised apart as they would be together. What a model said is never spread.
     """
     ids: list[int] = []
     *before, last = pieces
@@ -27,12 +36,15 @@ def assembled(
         if not isinstance(piece, str):
             ids += piece
         elif piece:
-            ids += tokenizer.encode_piece(piece, start=not ids)
-    if opening is None or not isinstance(last, str) or not _opens(tokenizer, last, opening):
-        ids += _ids(tokenizer, last, start=not ids)
+            ids += spread(tokenizer.encode_piece(piece, start=not ids), len(ids))
+    if not isinstance(last, str):
+        ids += last
+        return ids, -1
+    if opening is None or not _opens(tokenizer, last, opening):
+        ids += spread(_ids(tokenizer, last, start=not ids), len(ids))
         return ids, -1
     body = last.removesuffix(opening.opening)
-    ids += _ids(tokenizer, body, start=not ids)
+    ids += spread(_ids(tokenizer, body, start=not ids), len(ids))
     at = len(ids)
     ids += _ids(tokenizer, opening.opening, start=not ids)
     return ids, at
@@ -46,10 +58,8 @@ def tail_of(tokenizer: Tokenizer, pieces: Sequence[Piece], ids: Sequence[int]) -
     return tokenizer.decode(ids[-_TAIL:])[-_TAIL:]
 
 
-def _ids(tokenizer: Tokenizer, piece: Piece, *, start: bool) -> Sequence[int]:
-    if not isinstance(piece, str):
-        return piece
-    return tokenizer.encode_guarded(piece, start=start) if piece else ()
+def _ids(tokenizer: Tokenizer, text: str, *, start: bool) -> Sequence[int]:
+    return tokenizer.encode_guarded(text, start=start) if text else ()
 
 
 def _opens(tokenizer: Tokenizer, text: str, header: Header) -> bool:

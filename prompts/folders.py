@@ -24,8 +24,9 @@ from families.family import Family
 from prompts.guard import Guard
 from prompts.spelling import Spelling
 from prompts.template import shipped, shipped_for
+from prompts.vision import scripted
 
-VERSION = 2
+VERSION = 3
 """Raise it when anything here changes what is written."""
 
 _STAMP = "treadle.json"
@@ -120,7 +121,9 @@ def library(characters: int = _CHARACTERS) -> Iterator[str]:
 
 
 def _write(folder: Path, family: Family, stamp: str) -> None:
-    control = tuple(dict.fromkeys((*_CONTROL, *family.special_tokens, *family.stop_tokens)))
+    seen = scripted.TOKENS if family.sees_images else ()
+    named = (*_CONTROL, *family.special_tokens, *family.stop_tokens, *seen)
+    control = tuple(dict.fromkeys(named))
     tokenizer = Tokenizer.from_str(_base())
     _control(tokenizer, control)
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -135,7 +138,7 @@ def _write(folder: Path, family: Family, stamp: str) -> None:
     }
     model = {
         "architectures": list(family.architectures[:1]),
-        "model_type": "scripted",
+        "model_type": scripted.MODEL_TYPE,
         "vocab_size": _VOCABULARY + len(control),
         "max_position_embeddings": family.context_window or _CONTEXT,
     }

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from families.family import Family
 from prompts.guard import HOLE, Guard
+from prompts.pictures import Gallery
 from prompts.replies import Replies, hole
 from prompts.spelling import Spelling
 from prompts.stabilise import Placed
@@ -38,6 +39,7 @@ class Conversation(Struct):
     `origin` names for each the field of the request it came from; `replies` the blocks of
     those that are replies; `kept` whether the policy keeps all of a reply. `holes` are the trusted
     texts that stand in them by number. `open`: the model goes on writing the last message.
+    `gallery` has the pictures in them, None where the model sees none.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -46,6 +48,7 @@ class Conversation(Struct):
     kept: list[bool] = field(default_factory=list)
     holes: list[str] = field(default_factory=list)
     open: bool = False
+    gallery: Gallery | None = None
 
     def add(
         self,
@@ -89,13 +92,15 @@ class Scribe:
         *,
         keep: Keep,
         word: str = "",
+        gallery: Gallery | None = None,
     ) -> Conversation:
         """The conversation. Raises `InvalidRequestError` for what the model cannot take.
 
         `keep` is the policy for earlier reasoning in this turn; `word` a switch of the template's
-        at the end of the system message.
+        at the end of the system message; `gallery` takes the pictures.
         """
         writing = _Writing(self, tools, arguments, keep, word)
+        writing.out.gallery = gallery
         writing.all(_joined(placed))
         return _alternating(writing.out) if self.traits.alternate else writing.out
 
@@ -250,20 +255,24 @@ class _Writing:
                     parts.append(
                         {"type": "text", "text": self._by.header.expanded(name, self._tools)}
                     )
-                case Image(url=url):
-                    parts.append(self._image(f"{where}.content.{at}", url))
+                case Image():
+                    parts.append(self._image(f"{where}.content.{at}", block))
                 case _:
                     pass
         if any(part["type"] == "image" for part in parts):
             return parts
         return "\n".join(part["text"] for part in parts)
 
-    def _image(self, where: str, url: str) -> Message:
-        family = self._by.family
-        if not family.sees_images:
-            msg = f"{where}: {family.title} does not see images; remove the image"
+    def _image(self, where: str, image: Image) -> Message:
+        """A picture's part. Its digest is no template's business; what is remembered of replies is
+        found by it.
+        """
+        gallery = self.out.gallery
+        if gallery is None:
+            title = self._by.family.title
+            msg = f"{where}: {title}, as served here, does not see images; remove the image"
             raise InvalidRequestError(msg, param=where)
-        if url:
+        if image.url:
             msg = (
                 f"{where}: images are not fetched from URLs here; send the image itself, in base64"
             )
@@ -271,7 +280,7 @@ class _Writing:
         if not self._by.traits.images:
             msg = f"{where}: the chat template of this model takes no images; remove the image"
             raise InvalidRequestError(msg, param=where)
-        return {"type": "image"}
+        return {"type": "image", "digest": gallery.look(image.data, where).digest}
 
 
 def _joined(placed: Sequence[Placed]) -> list[Placed]:
@@ -349,7 +358,7 @@ def _before(head: str, content: str | list[Message]) -> str | list[Message]:
 
 def _alternating(out: Conversation) -> Conversation:
     """With runs of one role as one message, for templates that insist on turns."""
-    merged = Conversation(holes=out.holes, open=out.open)
+    merged = Conversation(holes=out.holes, open=out.open, gallery=out.gallery)
     for place, (message, origin) in enumerate(zip(out.messages, out.origin, strict=True)):
         last = merged.messages[-1] if merged.messages else None
         if last is None or message["role"] != last["role"] or message["role"] == "tool":

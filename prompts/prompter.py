@@ -23,6 +23,7 @@ from prompts.canonical import digest
 from prompts.guard import HOLE, Guard, unguard
 from prompts.memo import Memo
 from prompts.messages import CUT, Conversation, Keep, Scribe
+from prompts.pictures import Gallery, ImageLimits, Spreading
 from prompts.recall import Context, Memory, memories, names, recalled
 from prompts.replies import Replies
 from prompts.retention import cleared, edits_of, forgotten
@@ -35,7 +36,10 @@ from prompts.thinking import controls
 from prompts.tokenizer import Tokenizer
 from prompts.tools import Function, ToolHeader
 from prompts.traits import Message, read
+from prompts.vision.folders import sight_of
+from prompts.vision.sight import Sight
 from turns.errors import InvalidRequestError
+from turns.frames import Picture
 from turns.reply import Reply
 from turns.turn import Turn
 
@@ -51,7 +55,8 @@ class PromptSettings(Struct, frozen=True):
     than `forget_after_idle_s` goes on without what it thought before its last question: its cache
     is gone anyway. `request_templates` lets a request bring a chat template of its own, for
     clients that are trusted: a template may compute without end. Without `unasked_thinking` a
-    Messages client gets thinking blocks only if it asked for thinking.
+    Messages client gets thinking blocks only if it asked for thinking. `images` bounds the pictures
+    of a request.
     """
 
     strip_billing_header: bool = True
@@ -61,6 +66,7 @@ class PromptSettings(Struct, frozen=True):
     forget_after_idle_s: float | None = None
     request_templates: bool = False
     unasked_thinking: bool = True
+    images: ImageLimits = field(default_factory=ImageLimits)
     efforts: dict[str, int | None] = field(
         default_factory=lambda: {
             "minimal": 512,
@@ -79,6 +85,7 @@ class Prompt(Struct, frozen=True):
     `tail` is the end of the rendered text, at most 256 characters; `stop_ids` end the reply.
     `thinking_budget` limits reasoning, in tokens. `reply_at` is how many ids stand before the
     header of the reply, -1 where that is not known. `spliced` counts replies that the ledger gave.
+    `pictures` stand in `ids` at their full length.
     """
 
     ids: list[int]
@@ -87,6 +94,7 @@ class Prompt(Struct, frozen=True):
     thinking_budget: int | None
     reply_at: int = -1
     spliced: int = 0
+    pictures: tuple[Picture, ...] = ()
 
 
 class _Voice(Struct):
@@ -129,11 +137,17 @@ class Prompter:
         templates: Mapping[str, ChatTemplate],
         family: Family,
         settings: PromptSettings,
+        *,
+        sight: Sight | None = None,
     ) -> None:
-        """`templates` by name: `default`, and `tool_use` where turns with tools have their own."""
+        """`templates` by name: `default`, and `tool_use` where turns with tools have their own.
+
+        Without `sight` the model sees no images.
+        """
         self.tokenizer = tokenizer
         self.family = family
         self.settings = settings
+        self.sight = sight
         self._guard = Guard(tokenizer.special.values())
         self._header = ToolHeader(self._guard)
         self._spelling = Spelling(family, self._guard)
@@ -158,7 +172,9 @@ class Prompter:
             control=(*family.special_tokens, *family.stop_tokens),
             fast=settings.fast_tokenizer,
         )
-        return cls(tokenizer, templates_of(Folder(model_dir), family, clock), family, settings)
+        templates = templates_of(Folder(model_dir), family, clock)
+        sight = sight_of(Path(model_dir), family, tokenizer.id_of)
+        return cls(tokenizer, templates, family, settings, sight=sight)
 
     def prepare(self, turn: Turn) -> Prompt:
         """The prompt of a turn. Raises `InvalidRequestError` naming the message and the field."""
@@ -197,8 +213,14 @@ class Prompter:
             tools = self._header.of(turn.tools)
             named = self._voices.get("tool_use" if tools else "default")
             voice = own or named or self._voices["default"]
+            gallery = Gallery(self.sight, self.settings.images) if self.sight else None
             conversation = voice.scribe.write(
-                self._stable(messages), turn.tools, arguments, keep=keep, word=control.word
+                self._stable(messages),
+                turn.tools,
+                arguments,
+                keep=keep,
+                word=control.word,
+                gallery=gallery,
             )
         context = Context(
             model=self.tokenizer.digest + voice.digest,
@@ -225,7 +247,14 @@ class Prompter:
                 known = {}
                 pieces = [self._text(plan, plan.conversation.messages)]
         opening = None if plan.conversation.open else header
-        ids, reply_at = assembled(self.tokenizer, pieces, opening)
+        pictures: tuple[Picture, ...] = ()
+        gallery = plan.conversation.gallery
+        if gallery is not None and gallery.pictures:
+            spreading = Spreading(gallery.pad, gallery.pictures)
+            ids, reply_at = assembled(self.tokenizer, pieces, opening, spreading)
+            pictures = spreading.done()
+        else:
+            ids, reply_at = assembled(self.tokenizer, pieces, opening)
         return Prompt(
             ids=ids,
             tail=tail_of(self.tokenizer, pieces, ids),
@@ -233,6 +262,7 @@ class Prompter:
             thinking_budget=plan.budget,
             reply_at=reply_at,
             spliced=len(known),
+            pictures=pictures,
         )
 
     def opening(self, plan: Plan) -> str:

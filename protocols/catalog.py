@@ -22,6 +22,7 @@ INSTRUCTIONS = (
     "Check your work by running it. Say plainly what you did, what you saw and what is left; "
     "never claim a result that you did not see."
 )
+Input = Literal["text", "image"]
 Percent = Annotated[int, Meta(ge=1, le=100)]
 
 
@@ -36,7 +37,8 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True):
     """How harnesses shall treat a model. `efforts` maps a level to its description.
 
     `apply_patch` offers the freeform patch tool; `search_tool` defers tools behind a client-side
-    search; `auto_compact` is in tokens, None for Codex's own default of 90 %.
+    search; `auto_compact` is in tokens, None for Codex's own default of 90 %. `inputs` is what a
+    prompt may hold, None for what the model takes.
     """
 
     efforts: dict[str, str] = field(
@@ -57,7 +59,7 @@ class Profile(Struct, frozen=True, forbid_unknown_fields=True):
     truncation: Truncation = field(default_factory=Truncation)
     auto_compact: int | None = None
     effective_percent: Percent = 95
-    inputs: tuple[Literal["text", "image"], ...] = ("text",)
+    inputs: tuple[Input, ...] | None = None
     visibility: Literal["list", "hide", "none"] = "list"
     priority: int = 1
     description: str = ""
@@ -95,7 +97,9 @@ def resolve(name: str, served: Iterable[str], aliases: Iterable[Alias]) -> Alias
     return exact or next((alias for alias in known if fnmatchcase(name, alias.name)), None)
 
 
-def codex(slug: str, title: str, window: int | None, shape: Profile) -> dict[str, Any]:
+def codex(
+    slug: str, title: str, window: int | None, shape: Profile, inputs: Iterable[Input] = ("text",)
+) -> dict[str, Any]:
     """One `ModelInfo` of Codex's catalogue, every required field there."""
     return {
         "slug": slug,
@@ -126,5 +130,5 @@ def codex(slug: str, title: str, window: int | None, shape: Profile) -> dict[str
         "auto_compact_token_limit": shape.auto_compact,
         "effective_context_window_percent": shape.effective_percent,
         "experimental_supported_tools": [],
-        "input_modalities": list(shape.inputs),
+        "input_modalities": list(inputs),
     }

@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from protocols import sse
 from protocols.bodies import invalid
-from protocols.catalog import Profile, codex
+from protocols.catalog import Input, Profile, codex
 from turns.errors import UnknownModelError
 
 PAGE = 20
@@ -24,7 +24,9 @@ LARGEST_PAGE = 1000
 
 
 class ModelCard(Struct, frozen=True):
-    """What a client may know of a served model. `created` is in Unix seconds."""
+    """What a client may know of a served model. `created` is in Unix seconds; `takes` is what the
+    model itself can be shown.
+    """
 
     id: str
     display_name: str = ""
@@ -33,6 +35,12 @@ class ModelCard(Struct, frozen=True):
     created: int = 0
     owner: str = "treadle"
     profile: Profile = field(default_factory=Profile)
+    takes: tuple[Input, ...] = ("text",)
+
+    @property
+    def inputs(self) -> tuple[Input, ...]:
+        """What a client is told that a prompt may hold."""
+        return self.takes if self.profile.inputs is None else self.profile.inputs
 
 
 def is_anthropic(headers: Mapping[str, str]) -> bool:
@@ -49,7 +57,8 @@ def listing(
     body: dict[str, Any] = {"object": "list", "data": [_openai(card) for card in cards]}
     if "client_version" in query:
         body["models"] = [
-            codex(card.id, card.display_name, card.context_window, card.profile) for card in cards
+            codex(card.id, card.display_name, card.context_window, card.profile, card.inputs)
+            for card in cards
         ]
     return sse.dumps(body)
 
@@ -108,6 +117,7 @@ def _openai(card: ModelCard) -> dict[str, Any]:
         "object": "model",
         "created": card.created,
         "owned_by": card.owner,
+        "input_modalities": list(card.inputs),
     } | _limits(card, "context_window", "max_output_tokens")
 
 
@@ -117,6 +127,7 @@ def _anthropic(card: ModelCard) -> dict[str, Any]:
         "id": card.id,
         "display_name": card.display_name or card.id,
         "created_at": datetime.fromtimestamp(card.created, UTC).isoformat().replace("+00:00", "Z"),
+        "capabilities": {"image_input": {"supported": "image" in card.inputs}},
     } | _limits(card, "max_input_tokens", "max_tokens")
 
 

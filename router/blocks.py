@@ -1,17 +1,21 @@
 """Block hashes: the name of a prompt's prefix, one per whole block of tokens.
 
 The hash of a block covers all tokens before it: XXH3-64 over the block's little-endian u32 bytes,
-seeded with the hash of its parent. A salt (tenant, LoRA, images) starts another chain, so prefixes
-that may not share a cache never match. A partial last block has no hash. Computed from token ids
+seeded with the hash of its parent. A salt (tenant, LoRA) starts another chain, so prefixes that may
+not share a cache never match; from the block on in which an image begins, its content is part of
+the name. A partial last block has no hash. Computed from token ids
 alone: an engine's own hashes change between versions and never get in.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from xxhash import xxh3_64_intdigest
+
+Span = tuple[str, int, int]
+"""An image in a prompt: its name, where its tokens begin, how many there are."""
 
 _WORD = 4
 _SALT_SEED = 1
@@ -57,6 +61,28 @@ def chain(
 ) -> list[int]:
     """Hashes of all whole blocks of a prompt, first to last."""
     return follow(root(salt, lora), ids, block_size, extras)
+
+
+def image_key(places: Iterable[Sequence[object]]) -> str:
+    """One text for the images of a block: of each its name, and how far from the block's start it
+    begins.
+    """
+    return " ".join("@".join(map(str, place)) for place in places)
+
+
+def extras_of(spans: Sequence[Span], blocks: int, block_size: int) -> list[str] | None:
+    """Per block, the images that reach into it, as vLLM keys its blocks; None where there are none.
+
+    `spans` are in the order of the prompt.
+    """
+    if not spans:
+        return None
+    within: list[list[tuple[str, int]]] = [[] for _ in range(blocks)]
+    for name, start, length in spans:
+        last = (start + length - 1) // block_size
+        for block in range(start // block_size, min(last + 1, blocks)):
+            within[block].append((name, start - block * block_size))
+    return [image_key(places) for places in within]
 
 
 def extend(hashes: Sequence[int], ids: Sequence[int], block_size: int, salt: str = "") -> list[int]:

@@ -43,6 +43,23 @@ class ParseSpec(Struct, array_like=True, frozen=True):
     output: OutputFormat = field(default_factory=OutputFormat)
 
 
+class Picture(Struct, array_like=True, frozen=True):
+    """A picture of a prompt: its bytes as they were sent, and the ids that stand for it.
+
+    `digest` names the bytes; `width` and `height` are in pixels. There are `length` ids, from `at`
+    on; an engine's own processor makes them of the one id `pad`.
+    """
+
+    digest: str
+    media_type: str
+    data: bytes
+    width: int
+    height: int
+    at: int
+    length: int
+    pad: int
+
+
 class Job(Struct, array_like=True, frozen=True):
     """All that an engine needs to run a turn: token ids in, and nothing to render.
 
@@ -50,6 +67,7 @@ class Job(Struct, array_like=True, frozen=True):
     is filled only for engines that answer from the conversation itself (the scripted one).
     `resumed` of the prompt's last tokens are output of this turn from an engine that it left: the
     turn goes on behind them (`actors.legs`), and `turn` is then the name of this leg of it.
+    `pictures` are those of the prompt, in their order.
     """
 
     turn: str
@@ -63,6 +81,7 @@ class Job(Struct, array_like=True, frozen=True):
     thinking_budget: int | None = None
     constraint: dict[str, Any] | None = None
     resumed: int = 0
+    pictures: tuple[Picture, ...] = ()
 
 
 class EventBatch(Struct, array_like=True, frozen=True):

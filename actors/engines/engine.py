@@ -67,6 +67,12 @@ class Engine(Protocol):
         """Load and warm up. Raises EngineError with what to do when it cannot."""
         ...
 
+    async def look(self, job: Job) -> None:
+        """Read the pictures of a job that has some, right before `begin`; InvalidRequestError for
+        one that cannot be read.
+        """
+        ...
+
     def begin(self, job: Job) -> None:
         """Take the turn. Raises InvalidRequestError (bad ids, too long) or OverloadedError."""
         ...

@@ -12,8 +12,8 @@ from actors.engine_replica import EngineReplica
 from actors.engines.engine import EngineInfo, EngineStats, KvEvent
 from actors.lanes import FrameLane
 from actors.messages import LeaseEnd, Opening, ReplicaCard, decode_lease_end, decode_step
-from turns.errors import EngineError
-from turns.frames import Frame, Job, ParseSpec
+from turns.errors import EngineError, InvalidRequestError, TreadleError
+from turns.frames import Frame, Job, ParseSpec, Picture
 from turns.turn import Sampling
 
 
@@ -24,10 +24,17 @@ class Engine:
         self.begun: list[str] = []
         self.aborted: list[str] = []
         self.dead = ""
+        self.sight = asyncio.Event()
+        self.refuses: TreadleError | None = None
 
     async def start(self, *, on_frames: Any, on_kv: Any) -> EngineInfo:
         self.step = on_frames
         return EngineInfo(16, 1000, 1000, 8)
+
+    async def look(self, job: Job) -> None:
+        await self.sight.wait()
+        if self.refuses is not None:
+            raise self.refuses
 
     def begin(self, job: Job) -> None:
         self.begun.append(job.turn)
@@ -99,8 +106,8 @@ async def started() -> tuple[EngineReplica, Engine, Lanes]:
     return replica, engine, lanes
 
 
-def job(turn: str = "t") -> bytes:
-    return msgspec.msgpack.encode(Job(turn, [1, 2], Sampling(), ParseSpec("f", "")))
+def job(turn: str = "t", **fields: Any) -> bytes:
+    return msgspec.msgpack.encode(Job(turn, [1, 2], Sampling(), ParseSpec("f", ""), **fields))
 
 
 async def begin(replica: EngineReplica) -> asyncio.Task[bytes]:
@@ -130,6 +137,35 @@ async def test_lease_that_is_left_aborts_its_turn_and_tells_the_parser() -> None
     assert lanes.left == ["t"]
     engine.step([Frame("t", [], finish="abort")])
     assert len(lanes.frames) == 1
+    await replica.stop()
+
+
+PICTURE = Picture("d", "image/png", b"...", 1, 1, 0, 1, 7)
+
+
+async def test_a_turn_begins_once_its_pictures_were_read() -> None:
+    replica, engine, lanes = await started()
+    lease = asyncio.ensure_future(replica.lease(job(pictures=(PICTURE,)), "ingress"))
+    await asyncio.sleep(0)
+    assert replica.held(["t", "u"]) == ["t"]
+    assert (engine.begun, lanes.opened) == ([], [])
+    engine.sight.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert engine.begun == ["t"]
+    engine.step([Frame("t", [6], finish="stop")])
+    assert decode_lease_end(await lease) == LeaseEnd()
+    assert replica.held(["t"]) == []
+    await replica.stop()
+
+
+async def test_a_picture_that_cannot_be_read_refuses_the_turn() -> None:
+    replica, engine, lanes = await started()
+    engine.sight.set()
+    engine.refuses = InvalidRequestError("image 1 cannot be read")
+    end = decode_lease_end(await replica.lease(job(pictures=(PICTURE,)), "ingress"))
+    assert (end.kind, end.message) == ("invalid_request", "image 1 cannot be read")
+    assert (engine.begun, lanes.opened, replica.held(["t"])) == ([], [], [])
     await replica.stop()
 
 

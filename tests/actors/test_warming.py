@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from actors import warming
 from actors.fleet import Fleet
@@ -17,7 +18,7 @@ from prompts.prompter import Prompt
 from tests.serving.waits import until
 from turns.blocks import Text, ToolCall, ToolResult
 from turns.events import Usage
-from turns.frames import Job, ParseSpec
+from turns.frames import Job, ParseSpec, Picture
 from turns.reply import Reply
 from turns.turn import Sampling, Turn
 
@@ -188,3 +189,21 @@ def test_the_next_turn_has_what_was_said_and_a_result_for_each_call() -> None:
     assert isinstance(call, ToolCall)
     assert isinstance(result, ToolResult)
     assert result.call_id == call.id
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "names"),
+    [
+        pytest.param(20, 20, ["a", "b"], id="behind-both"),
+        pytest.param(12, 10, ["a"], id="in-the-second"),
+        pytest.param(10, 10, ["a"], id="between"),
+        pytest.param(3, 2, [], id="in-the-first"),
+    ],
+)
+def test_a_warm_beginning_cuts_no_picture(count: int, length: int, names: list[str]) -> None:
+    pictures = tuple(
+        Picture(name, "image/png", b"", 1, 1, at, 5, 9) for name, at in (("a", 2), ("b", 10))
+    )
+    made = warming.beginning(replace(prompt(list(range(30))), pictures=pictures), count)
+    assert made.ids == list(range(length))
+    assert [one.digest for one in made.pictures] == names

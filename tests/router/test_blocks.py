@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from router.blocks import chain, extend, follow, root
+from router.blocks import chain, extend, extras_of, follow, root
 
 tokens = st.lists(st.integers(0, 2**32 - 1), max_size=70)
 sizes = st.integers(1, 17)
@@ -87,3 +87,38 @@ def test_bad_input_is_refused(ids: list[int], size: int, error: type[Exception])
 def test_extend_refuses_hashes_of_more_than_there_is() -> None:
     with pytest.raises(ValueError, match="2 blocks of 16"):
         extend([1, 2], [0] * 31, 16)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 9)), max_size=4), st.integers(1, 5))
+def test_a_block_depends_on_the_pictures_that_reach_into_it(
+    gaps: list[tuple[int, int]], size: int
+) -> None:
+    """As vLLM keys a block: of each picture in it the name, and its start from the block's."""
+    spans, end = [], 0
+    for number, (gap, length) in enumerate(gaps):
+        spans.append((f"p{number}", end + gap, length))
+        end += gap + length
+    blocks = end // size + 1
+    found = extras_of(spans, blocks, size)
+    if not spans:
+        assert found is None
+        return
+    expected = [
+        " ".join(
+            f"{name}@{start - at}"
+            for name, start, length in spans
+            if start < at + size and at < start + length
+        )
+        for at in range(0, blocks * size, size)
+    ]
+    assert found == expected
+
+
+def test_two_pictures_part_from_the_block_in_which_they_begin() -> None:
+    ids = [7] * 24
+    cat, dog, none = (
+        chain(ids, 4, extras=extras_of(spans, 6, 4))
+        for spans in ([("cat", 9, 5)], [("dog", 9, 5)], [])
+    )
+    assert cat[:2] == dog[:2] == none[:2]
+    assert not set(cat[2:]) & {*dog[2:], *none[2:]}

@@ -42,6 +42,9 @@ class RecordingEngine:
 
         return await self._engine.start(on_frames=heard, on_kv=on_kv)
 
+    async def look(self, job: Job) -> None:
+        await self._engine.look(job)
+
     def begin(self, job: Job) -> None:
         self.jobs.append(job)
         talk = job.conversation

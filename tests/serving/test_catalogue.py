@@ -66,10 +66,19 @@ async def test_codex_gets_each_name_with_its_profile() -> None:
         answer = await server.http.get("/v1/models", params=CODEX)
         models = {model["slug"]: model for model in answer.json()["models"]}
         assert models["openai/openai/gpt-x"]["default_verbosity"] == "low"
-        assert models["openai/openai/gpt-x"]["input_modalities"] == ["text", "image"]
         assert models["claude-haiku-4-5-20251001"]["visibility"] == "hide"
         assert models[MODEL]["truncation_policy"] == {"mode": "tokens", "limit": 10_000}
         assert models[MODEL]["context_window"] == 131_072
+
+
+@pytest.mark.parametrize(("family", "inputs"), [("qwen3", ["text"]), ("gemma4", ["text", "image"])])
+async def test_the_catalogue_says_what_a_model_takes(family: str, inputs: list[str]) -> None:
+    async with serving(settings(model={"family": family})) as server:
+        codex = (await server.http.get("/v1/models", params=CODEX)).json()
+        assert codex["models"][0]["input_modalities"] == inputs
+        assert codex["data"][0]["input_modalities"] == inputs
+        claude = (await server.http.get(f"/v1/models/{MODEL}", headers=CLAUDE)).json()
+        assert claude["capabilities"]["image_input"] == {"supported": "image" in inputs}
 
 
 async def test_a_turn_says_whether_the_catalogue_changed(server: Server) -> None:

@@ -110,7 +110,7 @@ async def test_history_that_is_refused_elsewhere_is_seen(
 
 
 async def test_an_image_by_url_does_not_fail_the_decoder(server: Server) -> None:
-    """A family without eyes says so; the request is understood."""
+    """A model without eyes says so; the request is understood."""
     for source in (
         {"type": "url", "url": "http://x/y.png"},
         {"type": "base64", "media_type": "image/png", "data": PIXEL},

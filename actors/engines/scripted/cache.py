@@ -24,15 +24,26 @@ def root(salt: str) -> int:
 
 
 def extend(
-    chain: list[int], tokens: Sequence[int], stop: int, block_size: int, salt: str = ""
+    chain: list[int],
+    tokens: Sequence[int],
+    stop: int,
+    block_size: int,
+    salt: str = "",
+    *,
+    extras: Sequence[str] = (),
 ) -> list[int]:
-    """Append to `chain` the names of the whole blocks of `tokens[:stop]` that it lacks."""
+    """Append to `chain` the names of the whole blocks of `tokens[:stop]` that it lacks.
+
+    `extras` has, for the first blocks, what each depends on besides tokens, "" for nothing.
+    """
     parent = chain[-1] if chain else root(salt)
     # ids are below 2**32 (the engine checks the vocabulary), so four bytes hold each.
     packed = array("I", tokens[len(chain) * block_size : stop]).tobytes()
     width = block_size * 4
     digest, append = xxhash.xxh3_64_intdigest, chain.append
     for start in range(0, len(packed) - width + 1, width):
+        if len(chain) < len(extras) and (extra := extras[len(chain)]):
+            parent = digest(extra.encode(), parent)
         parent = digest(packed[start : start + width], parent)
         append(parent)
     return chain
@@ -94,12 +105,29 @@ class PrefixCache:
         return True
 
     def store(
-        self, parent: int | None, names: Sequence[int], tokens: Sequence[int], salt: str
+        self,
+        parent: int | None,
+        names: Sequence[int],
+        tokens: Sequence[int],
+        salt: str,
+        extras: Sequence[str] = (),
     ) -> None:
         """Blocks that the caller took are full now: they become resident and stay held.
 
         One that another turn stored meanwhile is shared, and the caller's copy is empty again.
+        `extras` are of the first of these blocks.
         """
+        size = self.block_size
+        keys = [*extras, *("" for _ in range(len(names) - len(extras)))] if any(extras) else None
+
+        def announce(run: list[int], after: int | None, end: int) -> None:
+            """Publish the run of blocks, which are the last ones before block `end`."""
+            if run:
+                begin = end - len(run)
+                ids = list(tokens[begin * size : end * size])
+                own = keys[begin:end] if keys else None
+                self._events.append(KvStored(run, after, ids, size, salt, extras=own))
+
         self._private -= len(names)
         fresh: list[int] = []
         after = parent
@@ -108,10 +136,10 @@ class PrefixCache:
                 fresh.append(name)
                 self._refs[name] = 1
                 continue
-            self._announce(after, fresh, tokens, position, salt)
+            announce(fresh, after, position)
             self.hold((name,))
             fresh, after = [], name
-        self._announce(after, fresh, tokens, len(names), salt)
+        announce(fresh, after, len(names))
 
     def release(self, names: Sequence[int], private: int) -> None:
         """Give back blocks; content stays resident until evicted, the end of the prefix first."""
@@ -134,12 +162,3 @@ class PrefixCache:
         """What happened since the last call, in order."""
         events, self._events = self._events, []
         return events
-
-    def _announce(
-        self, parent: int | None, names: list[int], tokens: Sequence[int], end: int, salt: str
-    ) -> None:
-        """Publish the run of blocks `names`, which are the last ones before block `end`."""
-        if names:
-            size = self.block_size
-            run = list(tokens[(end - len(names)) * size : end * size])
-            self._events.append(KvStored(names, parent, run, size, salt))

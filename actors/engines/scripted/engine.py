@@ -27,6 +27,7 @@ from actors.engines.scripted.schedule import Scheduler
 from actors.engines.scripted.script import Fault, Script
 from actors.engines.scripted.seat import Work
 from actors.engines.scripted.settings import ScriptedSettings
+from router.blocks import extras_of
 from turns.errors import (
     ContextTooLongError,
     EngineError,
@@ -97,6 +98,9 @@ class ScriptedEngine:
             sees_images=True,
         )
 
+    async def look(self, job: Job) -> None:
+        """All that this engine sees of a picture is its name."""
+
     def begin(self, job: Job) -> None:
         self._admit(job)
         room = self._settings.max_model_len - len(job.prompt)
@@ -110,6 +114,12 @@ class ScriptedEngine:
             salt=job.salt,
             resumed=job.resumed,
             logprobs=job.sampling.logprobs,
+            extras=extras_of(
+                [(one.digest, one.at, one.length) for one in job.pictures],
+                len(job.prompt) // self._settings.block_size + 1,
+                self._settings.block_size,
+            )
+            or [],
         )
         self._scheduler.add(work, self._loop.time())
         self._idle.clear()

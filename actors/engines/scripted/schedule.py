@@ -93,7 +93,7 @@ class Scheduler:
             raise ValueError(
                 f"the turn needs {blocks} blocks, the cache has {self._cache.capacity}"
             )
-        extend(seat.chain, seat.tokens, seat.total, self._cache.block_size, seat.salt)
+        self._named(seat, seat.total)
         self._rank += 1
         self._seats[seat.turn] = seat
         self._pending += seat.total
@@ -220,16 +220,21 @@ class Scheduler:
             return
         self._leaving.append(seat)
 
+    def _named(self, seat: Seat, stop: int) -> list[int]:
+        """The names of the whole blocks of the seat's first `stop` tokens."""
+        size = self._cache.block_size
+        return extend(seat.chain, seat.tokens, stop, size, seat.salt, extras=seat.extras)
+
     def _commit(self, seat: Seat) -> None:
         """Blocks that are full now enter the prefix cache."""
         size, held = self._cache.block_size, seat.held
         full = seat.computed // size
         if full == held:
             return
-        chain = extend(seat.chain, seat.tokens, full * size, size, seat.salt)
+        chain = self._named(seat, full * size)
         parent = chain[held - 1] if held else None
         tokens = seat.tokens[held * size : full * size]
-        self._cache.store(parent, chain[held:full], tokens, seat.salt)
+        self._cache.store(parent, chain[held:full], tokens, seat.salt, seat.extras[held:full])
         seat.private -= full - held
         seat.held = full
 
@@ -257,7 +262,7 @@ class Scheduler:
                 heapq.heappop(self._queue)
                 self._stale -= 1
                 continue
-            extend(seat.chain, seat.tokens, seat.total, size, seat.salt)
+            self._named(seat, seat.total)
             # The last token is always computed: without it there is nothing to draw from.
             hits = self._cache.match(seat.chain, (seat.total - 1) // size)
             count = min(seat.total - hits * size, budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.engines.scripted.script import Fault, Pace, Script
 from turns.frames import Finish, Frame
@@ -16,7 +16,8 @@ class Work(Struct, frozen=True):
     """A turn for the scheduler: checked token ids, and what it will say.
 
     `resumed` of the prompt's last tokens were said by this turn elsewhere: the script's first
-    tokens, which are not said again. `limit` is the most tokens that it may say from here.
+    tokens, which are not said again. `limit` is the most tokens that it may say from here. `extras`
+    has, block by block, what the prompt depends on besides tokens.
     """
 
     turn: str
@@ -27,6 +28,7 @@ class Work(Struct, frozen=True):
     salt: str = ""
     resumed: int = 0
     logprobs: int | None = None
+    extras: list[str] = field(default_factory=list)
 
 
 class Seat:
@@ -46,6 +48,7 @@ class Seat:
         "cuts",
         "due",
         "end",
+        "extras",
         "fault",
         "finish",
         "fresh",
@@ -73,6 +76,7 @@ class Seat:
         self.turn = work.turn
         self.order = (work.priority, rank)
         self.salt = work.salt
+        self.extras = work.extras
         self.place: Place = "waiting"
         self.tokens: list[int] = [*work.prompt, *said[: work.limit]]
         self.pos = len(work.prompt)

@@ -21,8 +21,10 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from actors.engines.engine import EngineInfo
 from actors.engines.vllm.kv_feed import KvEndpoints
+from actors.engines.vllm.pixels import Readable
 from actors.engines.vllm.sampling import constraint_fields, sampling_fields
 from actors.engines.vllm.settings import VllmSettings
+from actors.engines.vllm.shown import shown
 from turns.errors import EngineError
 from turns.frames import Finish, Job
 
@@ -87,6 +89,7 @@ class Core:
         self._llm = AsyncLLM.from_engine_args(engine_args(settings, kv))
         config = self._llm.vllm_config
         self._budgets = settings.thinking is not None
+        self.readable = Readable()
         self._defaults: dict[str, Any] = config.model_config.get_diff_sampling_param()
         self.info = EngineInfo(
             block_size=config.cache_config.block_size,
@@ -94,6 +97,7 @@ class Core:
             vocab_size=config.model_config.get_vocab_size(),
             max_turns=config.scheduler_config.max_num_seqs,
             kv_blocks=config.cache_config.num_gpu_blocks or 0,
+            sees_images=sees_images(self._llm),
         )
 
     def params(self, job: Job, room: int) -> SamplingParams:
@@ -131,7 +135,9 @@ class Core:
                 rows(made.token_ids, made.logprobs, params.logprobs or 0),
             )
 
-        prompt = tokens_input(job.prompt, cache_salt=job.salt or None)
+        prompt: Any = tokens_input(job.prompt, cache_salt=job.salt or None)
+        if job.pictures:
+            prompt = await self._shown(job)
         try:
             queue = await self._llm.add_request(job.turn, prompt, params, priority=job.priority)
         except EngineDeadError as error:
@@ -141,6 +147,16 @@ class Core:
         if early is not None:
             put(early)
         return str(queue.request_id)
+
+    async def _shown(self, job: Job) -> Any:
+        """The prompt with its pictures; nothing may come between it and handing it over, for vLLM
+        has noted by then which pictures its engine will know.
+        """
+        try:
+            return await shown(self._llm.renderer, job)
+        except EngineError:
+            await self._llm.reset_mm_cache()
+            raise
 
     async def abort(self, name: str) -> None:
         await self._llm.abort(name, internal=True)
@@ -152,6 +168,14 @@ class Core:
     def close(self) -> None:
         self._llm.shutdown(timeout=0)
         del self._llm  # its __del__ fails when it runs as late as the interpreter's end
+
+
+def sees_images(llm: AsyncLLM) -> bool:
+    """Whether the model takes images, and its options leave it any."""
+    if not llm.vllm_config.model_config.supports_multimodal_inputs:
+        return False
+    limits: dict[str, int] = llm.renderer.get_mm_processor().info.allowed_mm_limits
+    return limits.get("image", 0) > 0
 
 
 def rows(ids: Any, logprobs: Any, top: int) -> Rows | None:

@@ -88,6 +88,9 @@ class VllmEngine:
         finally:
             self._reaper.unmark()
 
+    async def look(self, job: Job) -> None:
+        await asyncio.to_thread(self._ready().readable.check, job.pictures)
+
     def begin(self, job: Job) -> None:
         core = self._ready()
         if dead := core.dead():

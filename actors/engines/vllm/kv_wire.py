@@ -7,12 +7,12 @@ an event of an unknown kind is passed over.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from actors.engines.engine import KvCleared, KvEvent, KvRemoved, KvStored
+from router.blocks import image_key
 from turns.errors import EngineError
 
 ARRAYS = {
@@ -101,11 +101,5 @@ def keys_of(extra_keys: list[list[Any] | None] | None, lora: str) -> dict[str, A
         own = [key for key in keys or [] if key != lora]
         if not at and own and isinstance(own[-1], str):
             salt = own.pop()
-        extras.append(image_key(own))
+        extras.append(image_key(key if isinstance(key, list | tuple) else (key,) for key in own))
     return {"salt": salt, "lora": lora, "extras": extras if any(extras) else None}
-
-
-def image_key(keys: Sequence[Any]) -> str:
-    """One text for a block's images and where in the block they begin."""
-    pairs = (key if isinstance(key, list | tuple) else (key,) for key in keys)
-    return " ".join("@".join(str(part) for part in pair) for pair in pairs)

@@ -117,6 +117,9 @@ class SharedEngine:
         self._frames, self._kv = on_frames, on_kv
         return replace(self._info, reads_conversation=True)
 
+    async def look(self, job: Job) -> None:
+        await self.engine.look(job)
+
     def begin(self, job: Job) -> None:
         self.engine.begin(job)
 
