@@ -49,6 +49,7 @@ class Outbox:
         self._pushed = 0  # since the last acknowledgement that is waited for
         self._unacked = 0
         self._push: Push | None = None
+        self._hang_up: Callable[[], None] = lambda: None
         self.read = False
         self.closed = False
 
@@ -64,18 +65,19 @@ class Outbox:
         else:
             self._flush(self._push)
 
-    def attach(self, push: Push) -> None:
+    def attach(self, push: Push, hang_up: Callable[[], None]) -> None:
         """Send what waits, and all that comes, by pushes. The first item may be empty: it says that
-        the lane is open.
+        the lane is open. `hang_up` tells the reader that it is closed.
         """
         self.read = True
-        self._push = push
+        self._push, self._hang_up = push, hang_up
         self._send(push)
 
     def close(self) -> None:
         self.closed = True
         self._batches.clear()
         self._wake.set()
+        self._hang_up()
 
     async def items(self) -> AsyncIterator[bytes]:
         """One msgpack item per wake-up. The first one is empty: it says that the lane is open."""

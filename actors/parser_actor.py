@@ -67,7 +67,7 @@ class ParserActor:
 
         def opened() -> None:
             outboxes.append(self._unread(ingress))
-            outboxes[0].attach(sending.push)
+            outboxes[0].attach(sending.push, sending.close)
 
         def lost(_: BaseException) -> None:
             for outbox in outboxes:

@@ -46,6 +46,10 @@ class EventPushes:
         self.items: list[list[EventBatch]] = []
         self.acks: list[asyncio.Future[None]] = []
         self.broken = False
+        self.hung_up = 0
+
+    def hang_up(self) -> None:
+        self.hung_up += 1
 
     def __call__(self, data: bytes) -> asyncio.Future[None]:
         if self.broken:
@@ -59,7 +63,7 @@ async def test_outbox_pushes_what_waited_and_then_each_step_as_far_as_its_credit
     outbox, pushes = Outbox(credit=3), EventPushes()
     outbox.add(batches("a"))
     assert not outbox.read
-    outbox.attach(pushes)
+    outbox.attach(pushes, pushes.hang_up)
     assert outbox.read
     for text in "bcde":
         outbox.add(batches(text))
@@ -71,23 +75,35 @@ async def test_outbox_pushes_what_waited_and_then_each_step_as_far_as_its_credit
 
 async def test_outbox_says_by_an_empty_push_that_it_is_open() -> None:
     outbox, pushes = Outbox(), EventPushes()
-    outbox.attach(pushes)
+    outbox.attach(pushes, pushes.hang_up)
     assert pushes.items == [[]]
 
 
 async def test_outbox_whose_pushes_fail_is_closed() -> None:
     outbox, pushes = Outbox(credit=1), EventPushes()
-    outbox.attach(pushes)
+    outbox.attach(pushes, pushes.hang_up)
     outbox.add(batches("a"))
     pushes.acks[0].set_exception(OSError())
     await asyncio.sleep(0)
     assert outbox.closed
+    assert pushes.hung_up == 1
     other, pushes = Outbox(), EventPushes()
-    other.attach(pushes)
+    other.attach(pushes, pushes.hang_up)
     pushes.broken = True
     with pytest.raises(LaneClosedError):
         other.add(batches("a"))
     assert other.closed
+
+
+async def test_outbox_hangs_up_on_a_reader_that_acknowledges_nothing() -> None:
+    """It would otherwise wait for events that were thrown away."""
+    outbox, pushes = Outbox(bound=2, credit=1), EventPushes()
+    outbox.attach(pushes, pushes.hang_up)
+    outbox.add(batches("a", "b", "c"))
+    assert not pushes.hung_up
+    with pytest.raises(LaneClosedError):
+        outbox.add(batches("d"))
+    assert pushes.hung_up == 1
 
 
 class Pushes:
