@@ -11,6 +11,7 @@ from typing import Any
 from benchmarks.served import Server
 from tests.cluster.asks import PATHS, ask
 from tests.protocols.apis import parse
+from tests.serving.judging import JUDGES, api_of, faults
 
 PATIENCE = 30.0
 """Seconds without a byte after which a stream counts as stuck."""
@@ -46,6 +47,8 @@ class Exchange:
         time.sleep(pause)
         self._connection.send(body or b"")
         self._socket = self._connection.sock
+        self._path = path
+        self._over = False
         OPENED.append(self)
         self.raw = b""
         self._response: http.client.HTTPResponse | None = None
@@ -78,8 +81,18 @@ class Exchange:
         """All of it; a stream that is cut off before its own end raises IncompleteRead."""
         while data := self.response.read1():
             self.raw += data
+        self._over = True
         self.close()
         return self.raw
+
+    def faults(self) -> list[str]:
+        """What the corpus's strict checker finds in a stream of a turn, as far as it was read."""
+        api = api_of(self._path)
+        if not JUDGES or not api or self._response is None:
+            return []
+        if not self.header("content-type").startswith("text/event-stream"):
+            return []
+        return faults(api, self.raw, cut=not self._over)
 
     def json(self) -> Any:
         return json.loads(self.whole())

@@ -44,6 +44,7 @@ from router.router import Settings as RouterOptions
 from sessions.memory_store import MemoryStore
 from sessions.store import Store
 from tests.serving.handles import Engines, Near
+from tests.serving.judging import Judged
 from tests.serving.lanes import NearLanes
 from tests.serving.recording import RecordingEngine
 
@@ -176,6 +177,7 @@ class Server:
         self.runs: ToolRuns = no_tool_runs
         shown = routers(chosen.console, self.ingress, store, calls.fleet, self._told)
         self.outside = Outside(chosen, self.ingress, store, shown)
+        self.outside.app = self.judged = Judged(self.outside.app)
         self.url = ""
         self.tasks: list[asyncio.Future[Any]] = []
         self._named = 100  # replicas that take the place of others count from here
@@ -310,7 +312,7 @@ async def serving(
     store: Store | None = None,
     engine: Engine | None = None,
 ) -> AsyncIterator[Server]:
-    """A running server; it ends with the block."""
+    """A running server; it ends with the block, and fails it when a stream of it was not right."""
     chosen = chosen or settings()
     server = Server(chosen, store or MemoryStore(), engine)
     await server.start()
@@ -331,3 +333,4 @@ async def serving(
             task.cancel()
         await asyncio.wait(ticking)
         await server.stop()
+    server.judged.check()
