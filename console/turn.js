@@ -44,8 +44,9 @@ function broken(found, total) {
 }
 
 function block(kind, role, facts, text, open, hint = "") {
-  // the opening of a message says what its role says already
-  const first = hint || text.replace(/^\s*<[^<>\s]{1,40}>\w*\s*\n?/, "").trimStart().split("\n", 1)[0].slice(0, 200);
+  // the opening of a message says what its role says already, and markers say less than words
+  const said = text.replace(/^\s*<[^<>\s]{1,40}>\w*\s*\n?/, "").split("\n");
+  const first = hint || (said.map((one) => one.replace(/<[^<>\s]{1,40}>/g, "").trim()).find(Boolean) || said[0].trim()).slice(0, 200);
   return h("details.block", { class: kind, open },
     h("summary", {}, h("span.role", {}, role), h("span.say.cut", {}, first), ...facts),
     text ? h("pre", { tabindex: "0" }, text) : null);

@@ -1,13 +1,12 @@
 """One browser and one server for all tests of the folder, in one event loop.
 
-The browser is the system's Chromium: nothing is downloaded. Pictures of the views are written to
+Pictures of the views are written to
 `docs/images/` where `TREADLE_SCREENSHOTS` is set, so that a run leaves the checkout as it was.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,26 +14,19 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_asyncio
 
-from tests.browser.looking import ARGUMENTS, Looking
+from tests.browser.looking import Looking, browsing
 from tests.browser.scene import Scene, scene
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")
 async def browser() -> AsyncIterator[Browser]:
-    api = pytest.importorskip("playwright.async_api", reason="playwright is not installed")
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    async with api.async_playwright() as playwright:
-        running = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+    async with browsing() as running:
         yield running
-        await running.close()
 
 
 @pytest_asyncio.fixture(loop_scope="session", scope="session")

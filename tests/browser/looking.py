@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Browser, BrowserContext, Page, Request, expect
+import pytest
+from playwright.async_api import Browser, BrowserContext, Page, Request, async_playwright, expect
 
 ELSEWHERE = "gpu.example"
 """A name of this machine that is no name of a loopback."""
 
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -28,6 +33,18 @@ RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"
 COLOURS = ["color-contrast"]
 expect.set_options(timeout=20_000)
 SIZE = {"width": 1280, "height": 860}
+
+
+@asynccontextmanager
+async def browsing() -> AsyncIterator[Browser]:
+    """The system's Chromium: nothing is downloaded. The test is skipped where there is none."""
+    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
+    if program is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    async with async_playwright() as playwright:
+        running = await playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield running
+        await running.close()
 
 
 @cache

@@ -157,7 +157,7 @@ async def test_a_ttl_pins_the_session_until_it_ends(
         await post(server, api, mine, **fields)
         (pin,) = server.ingress.warmer.pins.values()
         assert pin.prompt.tolist() == server.engine.jobs[0].prompt
-        assert 3500 < pin.until - pin.touched <= 3600
+        assert pin.until - pin.touched == pytest.approx(3600)
         await post(server, api, mine | {"x-treadle-final": "true"}, **fields)
         assert [one.pinned for one in asked] == [False, True]
         assert server.ingress.warmer.pins == {}
