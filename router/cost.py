@@ -1,7 +1,7 @@
 """The cost of a turn on a replica, in tokens of prefill; lower is better.
 
     prefill · (prompt - overlap)  +  under_way · (prefill begun before and not over)
-    + decode · (tokens that active turns are expected to say)  +  turn · (active turns)
+    + decode · (tokens that active turns are expected to say beside it)  +  turn · (active turns)
     + context · (tokens that active turns hold)  +  waiting · (turns that wait inside the engine)
     + disturb · (prompt - overlap) · (active turns that mind slow tokens)
 
@@ -17,7 +17,7 @@ from math import exp
 from msgspec import Struct
 from msgspec.structs import replace
 
-from router.load import Replica
+from router.load import DEFAULT_OSL, Replica
 
 _USUAL = 0.5
 _MOST = 3.0
@@ -27,17 +27,17 @@ class Weights(Struct, frozen=True):
     """Defaults: what did best on agentic traces (`benchmarks/bench_routing.py`). A prefill moved
     elsewhere costs more than the turn's own wait: it slows all who decode there and drives out
     their prefixes. So load must be far apart before a session leaves its cache: prefill under way
-    counts a third of its tokens (it is half done on average, and a burst had better wait for its
+    counts over half of its tokens (it is half done on average, and a burst had better wait for its
     common prefix), a held context a fiftieth.
     """
 
     prefill: float = 1.0
-    under_way: float = 0.375
+    under_way: float = 0.6
     decode: float = 2.0
     context: float = 0.02
     turn: float = 32.0
     waiting: float = 512.0
-    disturb: float = 0.5
+    disturb: float = 1.0
 
     def minding(self, latency: float | None) -> Weights:
         """The weights of a turn that minds slow tokens more or less than others (0.5, or None).
@@ -64,14 +64,24 @@ def minding(latency: float | None) -> int:
     return max(0, round((latency or 0.0) * 200) - 100)
 
 
-def cost(weights: Weights, prompt_tokens: int, overlap_tokens: int, replica: Replica) -> float:
-    """What the turn would cost there. An overlap never saves the whole prompt: one token runs."""
+def cost(
+    weights: Weights,
+    prompt_tokens: int,
+    overlap_tokens: int,
+    replica: Replica,
+    osl: int = DEFAULT_OSL,
+) -> float:
+    """What the turn would cost there. An overlap never saves the whole prompt: one token runs.
+
+    A turn that says `osl` tokens has the others beside it for so many steps at most: a short one
+    need not keep away from those that will go on for long.
+    """
     uncached = max(1, prompt_tokens - overlap_tokens)
     return (
         weights.prefill * uncached
         + weights.disturb * uncached * replica.minding / 100
         + weights.under_way * (replica.prefill + replica.foreign_prefill)
-        + weights.decode * replica.decode
+        + weights.decode * min(replica.decode, osl * replica.turns)
         + weights.context * replica.context
         + weights.turn * replica.active
         + weights.waiting * replica.report.waiting

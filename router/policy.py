@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from router.cost import Weights, cost, draw
 from router.decision import Ask, Why
-from router.load import Replica
+from router.load import DEFAULT_OSL, Replica
 from router.rendezvous import rendezvous
 
 
@@ -22,8 +22,10 @@ class Tuning(Struct, frozen=True, kw_only=True):
     """What `kv` may be told. `temperature` 0 is the least cost; above it spreads by chance.
 
     A replica that would come to hold over `spread` times the mean of active turns, and more than
-    `spread_slack` above it, gets no credit for its overlap: it sheds load, the others keep their
-    affinity, and the prefix gets another home.
+    `spread_slack` above it, gets no credit for an overlap that costs others little: `spread_tokens`
+    of prefill for each turn it has too many. So it sheds turns of a prefix that many have, which
+    gets another home, and keeps sessions whose long prefix is theirs alone: to compute one of
+    those anew does more harm than the load.
     Costs closer than a tenth of the prompt, at least one block and at most `tie_tokens`, are even:
     a tiny shared prefix must not pin an idle fleet to one replica.
     """
@@ -32,6 +34,7 @@ class Tuning(Struct, frozen=True, kw_only=True):
     temperature: float = 0.0
     spread: float = 1.3
     spread_slack: float = 4.0
+    spread_tokens: int = 12_288
     tie_tokens: int = 256
 
 
@@ -53,16 +56,21 @@ Policy = Callable[[View], Pick]
 def kv(view: View) -> Pick:
     tuning, prompt = view.tuning, view.ask.prompt_tokens
     replicas, overlap = view.replicas, view.overlap
+    osl = DEFAULT_OSL if view.ask.osl is None else view.ask.osl
     mean = (sum(r.active for r in replicas) + 1) / len(replicas)
     limit = max(tuning.spread * mean, mean + tuning.spread_slack)
     shed = False
+    others = [overlap.get(r.name, 0) for r in replicas if r.active + 1 <= limit]
+    elsewhere = max(others, default=0) * view.block_size
     weights = tuning.weights.minding(view.ask.latency)
     costs = []
     for replica in replicas:
         tokens = overlap.get(replica.name, 0) * view.block_size
-        if tokens and replica.active + 1 > limit and not view.ask.pinned:
+        over = replica.active + 1 - limit
+        anew = tokens - elsewhere
+        if tokens and not view.ask.pinned and over > 0 and anew <= over * tuning.spread_tokens:
             tokens, shed = 0, True
-        costs.append(cost(weights, prompt, tokens, replica))
+        costs.append(cost(weights, prompt, tokens, replica, osl))
     if tuning.temperature > 0:
         best = replicas[draw(costs, tuning.temperature, view.chance)]
     else:

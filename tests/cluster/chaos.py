@@ -26,6 +26,9 @@ from tests.cluster.control import ENGINE, Control, until
 from tests.protocols.apis import problems
 
 PATIENCE = 60.0
+REPLACED_WITHIN = 240.0
+"""Seconds for another process in place of one that died: Ray starts them slowly on a full machine."""
+
 FROZEN_FOR = 10.0
 """Seconds that a frozen engine stays so: its turns leave it in this time."""
 
@@ -145,7 +148,11 @@ class Killer:
     def strike(self, kind: str) -> None:
         self._kill(kind, until("turns that run", self._busy, within=PATIENCE))
         self._seen.kills[kind] = self._seen.kills.get(kind, 0) + 1
-        until(f"whole after {kind}", self._whole, within=120, every=0.2)
+        try:
+            until(f"whole after {kind}", self._whole, within=REPLACED_WITHIN, every=0.2)
+        except AssertionError as error:
+            error.add_note(f"known to Serve, to the router, to the ingress: {self._known()}")
+            raise
 
     def _busy(self) -> list[int]:
         """The processes of the engines that run turns; the router may know of dead ones."""
@@ -157,6 +164,10 @@ class Killer:
         with contextlib.suppress(AssertionError):  # who is asked may be the one that died
             return self._server.status("/health") == 200 and self._control.whole()
         return False
+
+    def _known(self) -> tuple[object, object, object]:
+        control = self._control
+        return control.replicas(ENGINE), control.routed(), control.ingress()
 
     def _kill(self, kind: str, busy: list[int]) -> None:
         control, server = self._control, self._server

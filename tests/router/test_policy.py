@@ -117,8 +117,10 @@ def test_draw_answers_a_place(costs: list[float], temperature: float, chance: fl
 def test_a_long_answer_weighs_more_than_a_short_one() -> None:
     short, long = replica("a", turns=2), replica("b", turns=2)
     long.decode = 4000
-    assert cost(Weights(), 1600, 0, long) - cost(Weights(), 1600, 0, short) == 2 * (4000 - 512)
-    assert kv(view(short, long, prompt=1600))[0].name == "a"
+    both = [cost(Weights(), 1600, 0, one, osl=3000) for one in (short, long)]
+    assert both[1] - both[0] == 2 * (4000 - 512)
+    both = [cost(Weights(), 1600, 0, one, osl=10) for one in (short, long)]
+    assert both[1] == both[0]  # over before either of them
 
 
 @pytest.mark.parametrize(
@@ -168,3 +170,11 @@ def test_temperature_lets_chance_decide() -> None:
 def test_every_policy_copes_with_a_fleet_of_one(policy: str) -> None:
     only = replica("a", 3)
     assert POLICIES[policy](view(only))[0] is only
+
+
+def test_overloaded_holder_sheds_what_many_have_and_keeps_what_is_one_turns_alone() -> None:
+    full = [replica("a", turns=16), replica("b"), replica("c")]
+    many, alone = view(*full, prompt=40_000, a=2400, b=2390), view(*full, prompt=190_000, a=11_000)
+    assert kv(many) == (full[1], "overlap")
+    assert kv(alone) == (full[0], "overlap")
+    assert kv(view(*full, prompt=9_000, a=560))[1] == "spread"
