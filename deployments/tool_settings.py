@@ -15,7 +15,7 @@ class ToolSettings(Strict):
     `tools` are as `toolruns.gateway.declared` reads them; beside the environment's names,
     `${CHECKOUT}` is this checkout. `folder` is where rows are kept, "" a directory of this cluster.
     `book` says who owns which handle: "folder" beside the rows, or a Redis URL. `timeouts` maps
-    patterns of client names to the seconds that such a client waits for a tool. `decisions`: the
+    patterns of a client's `name/version` to the seconds that it waits for a tool. `decisions`: the
     model that made a call is asked while it runs, through the ingress of the application `models`.
     `inherit`: a call gets no more than the session that made it has left, as that ingress knows it.
     `traces`: the base URL of an OTLP collector that is told every run ("": what the environment's

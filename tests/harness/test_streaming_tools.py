@@ -10,6 +10,7 @@ import pytest
 from benchmarks.served import ROOT, served
 from scripts import tpch
 from tests.harness import clis
+from tests.harness.judged import judged
 
 duckdb = pytest.importorskip("duckdb", reason="the extra `tools` is not installed")
 pytestmark = [pytest.mark.harness, pytest.mark.timeout(400)]
@@ -60,8 +61,9 @@ def strings(said: str) -> list[str]:
 async def test_harness_stops_a_stream_and_looks_into_its_rows(
     server, database: Path, name, tmp_path
 ):
-    asked = clis.WITH_DATA[name](server.url(""), tmp_path, PROMPT)
-    said = strings(await clis.run(name, tmp_path, asked))
+    async with judged(server.url("")) as url:
+        asked = clis.WITH_DATA[name](url, tmp_path, PROMPT)
+        said = strings(await clis.run(name, tmp_path, asked))
     stopped = "PARTIAL (predicate_satisfied) after 32 rows; source has more."
     assert any(text.startswith(stopped) or f"\n{stopped}" in text for text in said)
     answer = next((text for text in said if "FINAL-OK" in text), "")

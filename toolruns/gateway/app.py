@@ -209,12 +209,13 @@ class Gateway:
 
 
 def caller_of(ctx: Context) -> Caller:
-    """Who calls. Without sessions a legacy client's name is only in its user agent."""
+    """Who calls, as `name/version`. Without sessions a legacy client says it in its user agent."""
     request = ctx.request
     headers = request.headers if request is not None else {}
     principal = request.scope.get(PRINCIPAL, "local") if request is not None else "local"
     params = ctx.session.client_params
-    client = params.client_info.name if params is not None else ""
+    info = params.client_info if params is not None else None
+    client = f"{info.name}/{info.version}" if info is not None and info.name else ""
     return Caller(
         principal=principal,
         client=client or headers.get("user-agent", ""),

@@ -51,8 +51,8 @@ Elsewhere = Callable[[Record, str, dict[str, Any], Caller], Awaitable["Result | 
 
 
 class Settings(Struct, frozen=True):
-    """How the gateway behaves. `timeouts` maps patterns of client names to seconds, `pacing` says
-    how often a model may be asked.
+    """How the gateway behaves. `timeouts` maps patterns of `client/version` to seconds, `pacing`
+    says how often a model may be asked.
     """
 
     decisions: When = "off"

@@ -12,8 +12,9 @@ from toolruns.budget import Harness
 
 
 class Profile(Struct, frozen=True):
-    """`name` is matched against the client's name or user agent. `timeout` is its limit on a tool
-    call in seconds, as measured with its defaults; `progress` says whether progress extends it.
+    """`name` is matched against the client's `name/version` or user agent. `timeout` is its limit
+    on a tool call in seconds, as measured with its defaults; `progress` says whether progress
+    extends it.
     """
 
     name: str
@@ -35,7 +36,7 @@ CALL_IDS = ("claudecode/toolUseId", "callId")
 
 
 def harness_of(client: str, overrides: Mapping[str, float] | None = None) -> Harness:
-    """The profile of a client's name; `overrides` maps name patterns to timeouts in seconds."""
+    """The profile of a client's `name/version`; `overrides` maps patterns to seconds."""
     for pattern, timeout in (overrides or {}).items():
         if re.search(pattern, client, re.IGNORECASE):
             return Harness(client, timeout)

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp.types import Implementation
 
 from tests.toolruns.gateway.house import Scripted, call, eventually, house, text_of, tool, view_of
 from toolruns.budget import Purse
@@ -361,10 +362,29 @@ def test_our_arguments_give_way_to_the_tools_own():
 
 @pytest.mark.parametrize(
     ("client", "timeout"),
-    [("claude-code", 56.0), ("Codex/0.171.0", 56.0), ("", 56.0), ("patient-client", 300.0)],
+    [
+        ("claude-code/2.1.332", 56.0),
+        ("Codex/0.171.0", 56.0),
+        ("", 56.0),
+        ("patient-client/1.9", 300.0),
+        ("patient-client/2.0", 600.0),
+    ],
 )
 def test_harness_profiles(client, timeout):
-    assert harness_of(client, {"^patient": 300.0}).timeout == timeout
+    assert harness_of(client, {"^patient.*/2": 600.0, "^patient": 300.0}).timeout == timeout
+
+
+@ERAS
+async def test_a_client_is_known_by_its_name_and_version(tmp_path, era):
+    """This version of it waits a second for a tool: it is answered before, and no other bound ends it."""
+    asks = Settings(timeouts={"^probe/2": 1.0, "^probe": 600.0})
+    patient = tool(max_seconds=100.0, yield_after_seconds=100.0, max_rows=10**9)
+    probe = Implementation(name="probe", version="2.1")
+    async with (
+        house(tmp_path, patient, settings=asks) as home,
+        home.client(era, client_info=probe) as client,
+    ):
+        assert view_of(await call(client, "orders", do="endless"))["status"] == "yielded"
 
 
 @pytest.mark.parametrize(
