@@ -5,7 +5,6 @@ What cannot be run here stands in `NOT_HERE` with its reason; a block that is ne
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import contextlib
 import io
@@ -37,8 +36,12 @@ NOT_HERE = {
     "ssh": "needs another machine",
 }
 """Commands that are not run, and why. All else of their block is."""
-ELSEWHERE = {"add-a-family": "tests/families/test_add_a_family.py"}
-"""Pages whose Python and TOML belong together and are run as a whole by a test of their own."""
+ELSEWHERE = {
+    ("add-a-family", "python"): "tests/families/test_add_a_family.py",
+    ("add-a-family", "toml"): "tests/families/test_add_a_family.py",
+    ("streaming-tools", "python"): "tests/toolruns/test_documented.py",
+}
+"""Blocks that belong together and are run as a whole by a test of their own."""
 REFUSED = {"/v1/models/nope": 404}
 """What a page asks for in order to show how it is refused."""
 RUN = {"sh", "python", "yaml", "json", "toml"}
@@ -91,7 +94,7 @@ SCENES = {"observability": observed, "threat-model": with_keys}
 def test_every_block_is_run_or_has_a_reason() -> None:
     strange = [block.name for block in blocks() if block.kind not in RUN]
     assert strange == []
-    for page, test in ELSEWHERE.items():
+    for (page, _), test in ELSEWHERE.items():
         assert f"{page}.md" in (ROOT / test).read_text()
     typed = {words[0] for block in blocks() if block.kind == "sh" for words in commands(block.body)}
     assert NOT_HERE.keys() <= typed, "a reason for a command that no page has"
@@ -152,9 +155,7 @@ async def test_a_shell_runs_the_block(
         assert "treadle_ignored_total{" not in figures
 
 
-@pytest.mark.parametrize(
-    "block", [p for p in of("python") if p.values[0].page not in {*ELSEWHERE, "streaming-tools"}]
-)
+@pytest.mark.parametrize("block", [p for p in of("python") if p.values[0][:2] not in ELSEWHERE])
 async def test_python_of_a_page_runs(block: Block) -> None:
     out = io.StringIO()
     async with serving(settings()) as server:
@@ -164,23 +165,6 @@ async def test_python_of_a_page_runs(block: Block) -> None:
     said = out.getvalue().splitlines()
     assert said
     assert all(line.strip() for line in (said[0], said[-1]))
-
-
-async def test_streaming_tools_from_python(capsys: pytest.CaptureFixture[str]) -> None:
-    """The first block makes a tool; the second reads a source of it."""
-    pytest.importorskip("pyarrow", reason="the extra `tools` is not installed")
-    first, second = (b for b in blocks() if (b.page, b.kind) == ("streaming-tools", "python"))
-
-    async def subscribe(_sensor: str) -> AsyncIterator[int]:
-        for value in range(10**6):
-            yield value
-
-    names: dict[str, Any] = {"subscribe": subscribe}
-    exec(compile(first.body, first.name, "exec"), names)  # noqa: S102 - a page of ours
-    names["source"] = names["readings"].open({"sensor": "s"}, "")
-    work = eval(compile(second.body, second.name, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT), names)  # noqa: S307
-    await asyncio.wait_for(work, 30)
-    assert capsys.readouterr().out.strip() in {"predicate_satisfied", "model_stopped"}
 
 
 def test_predicates_of_the_page_are_read() -> None:
@@ -273,7 +257,7 @@ async def test_codex_finds_what_its_config_of_the_page_names() -> None:
 
 def test_every_json_and_toml_block_is_one_of_these() -> None:
     places = [(b.page, b.kind) for b in blocks() if b.kind in {"json", "toml"}]
-    assert sorted(place for place in places if place[0] not in ELSEWHERE) == [
+    assert sorted(place for place in places if place not in ELSEWHERE) == [
         ("apis", "toml"),
         ("streaming-tools", "json"),
         ("streaming-tools", "json"),
