@@ -14,7 +14,14 @@ FAMILY = Family(
     template_source="NousResearch/Hermes-3-Llama-3.1-8B, Qwen/Qwen2.5-7B-Instruct (tool_use)",
     stop_tokens=("<|im_end|>",),
     special_tokens=("<|im_start|>", "<|endoftext|>", "<tool_call>", "</tool_call>"),
-    architectures=("Qwen2ForCausalLM", "Qwen2MoeForCausalLM"),
+    architectures=(
+        "Qwen2ForCausalLM",
+        "Qwen2MoeForCausalLM",
+        "Qwen2VLForConditionalGeneration",
+        "Qwen2_5_VLForConditionalGeneration",
+        "Qwen3VLForConditionalGeneration",
+        "Qwen3VLMoeForConditionalGeneration",
+    ),
     template_marks=("<function-name>", "<tool_call>"),
     tool_aliases=("hermes", "qwen25", "qwen"),
 )
