@@ -185,11 +185,14 @@ class FailoverSettings(Strict):
 class RouterSettings(Strict):
     """How replicas are chosen; see `router.router.Settings`. `queue_limit` 0 refuses at once.
 
+    By default some wait: priorities and preemption act on turns that wait alone, and a burst of
+    sub-agents is over in the time in which a refused one would come back. Few do: what waits longer
+    than a harness waits for its first byte is work for nobody, and is refused while it is cheap.
     `preempt`: where the fleet is full, a running turn is parked for a more urgent one that waits.
     """
 
     policy: Literal["kv", "round_robin", "least_loaded", "sticky"] = "kv"
-    queue_limit: Annotated[int, Field(ge=0)] = 0
+    queue_limit: Annotated[int, Field(ge=0)] = 64
     queue_patience_s: Annotated[float, Field(gt=0)] = 30.0
     preempt: bool = True
 

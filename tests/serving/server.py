@@ -54,11 +54,14 @@ QUICK = {"inline": True}
 
 
 def settings(**changes: Any) -> AppSettings:
-    """Settings of a server of one scripted model; `options` are its engine's."""
+    """Settings of a server of one scripted model; `options` are its engine's. A full one refuses at
+    once where a test has no queue on purpose.
+    """
     options = QUICK | changes.pop("options", {})
     model = {"name": MODEL, "family": "qwen3", "engine": {"options": options}}
     model |= changes.pop("model", {})
-    return AppSettings.model_validate({"models": [model]} | changes)
+    router = {"queue_limit": 0} | changes.pop("router", {})
+    return AppSettings.model_validate({"models": [model], "router": router} | changes)
 
 
 class Replica:
