@@ -1,7 +1,8 @@
 """Codex: a home of its own with one provider.
 
 The key comes from a command: only then does Codex fetch the server's catalogue of models, without
-which it has no apply_patch and cuts tool output short.
+which it has no apply_patch and cuts tool output short. One connection carries a session, and brings
+only what is new.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ enabled = false
 name = "treadle"
 base_url = {text(target.url + "/v1")}
 wire_api = "responses"
+supports_websockets = true
 auth = {{ command = "printenv", args = ["{KEY}"] }}
 """
     return Setup(

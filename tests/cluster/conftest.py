@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,13 +15,33 @@ from tests.cluster.control import Control, until
 from tests.cluster.driver import Driver
 
 HERE = Path(__file__).resolve().parent
+ROWS = 5000
+"""Orders of the shop that the gateway's tool reads."""
+
+ADMIN = "the-admin-of-the-cluster-of-the-tests"
 
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    with served(HERE / "cluster.yaml", ["/health"]) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TREADLE_TESTS_ADMIN", ADMIN)
+        with served(HERE / "cluster.yaml", ["/health"]) as running:
+            yield running
     assert running.processes() == [], "the server left processes behind"
+
+
+@pytest.fixture(scope="session")
+def url(server: Server) -> str:
+    """The gateway's address; its sources are there from now on."""
+    with contextlib.closing(sqlite3.connect(server.folder / "shop.sqlite")) as shop, shop:
+        shop.execute("CREATE TABLE orders (id INTEGER, user_id INTEGER, status TEXT)")
+        shop.executemany(
+            "INSERT INTO orders VALUES (?, ?, ?)",
+            [(n, n % 17, "late" if n % 10 == 3 else "sent") for n in range(ROWS)],
+        )
+    (server.folder / "heartbeat.log").write_text("begun\n")
+    server.wait_for_route("/mcp")
+    return server.url("/mcp")
 
 
 @pytest.fixture(autouse=True)

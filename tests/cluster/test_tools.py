@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sqlite3
 from contextlib import asynccontextmanager
 
 import httpx
 import httpx2
 import pytest
 
+from tests.cluster.conftest import ROWS
 from tests.cluster.control import until
 
 mcp = pytest.importorskip("mcp", reason="the extra `tools` is not installed")
@@ -22,21 +22,6 @@ from tests.toolruns.gateway.test_http import body_of  # noqa: E402
 
 pytestmark = pytest.mark.ray
 BOTH = pytest.mark.parametrize("era", list(ERAS))
-ROWS = 5000
-
-
-@pytest.fixture(scope="session")
-def url(server):
-    """The gateway's address; its sources are there from now on."""
-    with contextlib.closing(sqlite3.connect(server.folder / "shop.sqlite")) as shop, shop:
-        shop.execute("CREATE TABLE orders (id INTEGER, user_id INTEGER, status TEXT)")
-        shop.executemany(
-            "INSERT INTO orders VALUES (?, ?, ?)",
-            [(n, n % 17, "late" if n % 10 == 3 else "sent") for n in range(ROWS)],
-        )
-    (server.folder / "heartbeat.log").write_text("begun\n")
-    server.wait_for_route("/mcp")
-    return server.url("/mcp")
 
 
 @asynccontextmanager
