@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.straight import KEY as STRAIGHT
+from actors.straight import Write
 from protocols.dispatch import CALL, REASONING
 from tests.protocols.apis import CORPUS, problems
 
@@ -75,6 +77,9 @@ class Judged:
             await send(message)  # first: what could not be sent is not of the stream
             stream.take(message)
 
+        if STRAIGHT in scope:
+            loop, write = scope[STRAIGHT]
+            scope = {**scope, STRAIGHT: (loop, stream.past(write))}
         try:
             await self._app(scope, receiving, sending)
         finally:
@@ -100,6 +105,17 @@ class Stream:
         self.told = False
         self.over = self.left = False
         self.said = bytearray()
+
+    def past(self, write: Write) -> Write:
+        """The way past `send`, looked at as well."""
+
+        def writing(data: bytes) -> bool:
+            written = write(data)
+            if written:
+                self.said += data
+            return written
+
+        return writing
 
     def take(self, message: Any) -> None:
         match message["type"]:
