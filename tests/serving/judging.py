@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from actors.straight import KEY, Write
 from protocols.dispatch import CALL, REASONING
 from tests.protocols.apis import CORPUS, problems
 
@@ -75,6 +76,9 @@ class Judged:
             await send(message)  # first: what could not be sent is not of the stream
             stream.take(message)
 
+        if KEY in scope:  # what goes past `send` is of the stream too
+            loop, write = scope[KEY]
+            scope = {**scope, KEY: (loop, stream.told_of(write))}
         try:
             await self._app(scope, receiving, sending)
         finally:
@@ -100,6 +104,17 @@ class Stream:
         self.told = False
         self.over = self.left = False
         self.said = bytearray()
+
+    def told_of(self, write: Write) -> Write:
+        """The way straight to the socket, with this stream told of what goes there."""
+
+        def written(data: bytes) -> bool:
+            done = write(data)
+            if done:
+                self.said += data
+            return done
+
+        return written
 
     def take(self, message: Any) -> None:
         match message["type"]:
