@@ -31,6 +31,7 @@ def test_openai_list() -> None:
         "object": "model",
         "created": 1_700_000_000,
         "owned_by": "treadle",
+        "input_modalities": ["text"],
         "context_window": 131_072,
         "max_output_tokens": 8_192,
     }
@@ -44,6 +45,7 @@ def test_anthropic_list_and_lookup_are_one_shape() -> None:
         "id": "org/model-b",
         "display_name": "Model b",
         "created_at": "2023-11-14T22:13:20Z",
+        "capabilities": {"image_input": {"supported": False}},
         "max_input_tokens": 131_072,
         "max_tokens": 8_192,
     }
