@@ -20,6 +20,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
 from served import ROOT, Server, served
 from sse_load import http, percentile
 

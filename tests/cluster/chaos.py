@@ -47,10 +47,13 @@ KINDS = {
 
 @dataclass
 class Seen:
-    """What became of the streams. `gap` is the longest time without a new word, in seconds."""
+    """What became of the streams: those that nobody took were `refused`, those that had begun `cut`.
+    `gap` is the longest time without a new word, in seconds.
+    """
 
     whole: int = 0
     cut: int = 0
+    refused: int = 0
     gap: float = 0.0
     wrong: list[str] = field(default_factory=list)
     kills: dict[str, int] = field(default_factory=dict)
@@ -74,9 +77,10 @@ class Load:
             api, words = self._chance.choice(APIS), self._chance.randint(*self._words)
             self._number += 1
             body = ask(api, f"say {words} words (number {self._number})")
-            while not await self._asked(api, http(PATHS[api], body, self._port), words):
-                self.seen.cut += 1
-                await asyncio.sleep(0.5)
+            request, asked = http(PATHS[api], body, self._port), False
+            while not asked:
+                asked = await self._asked(api, request, words)
+                await asyncio.sleep(0 if asked else 0.5)
 
     async def _asked(self, api: str, request: bytes, words: int) -> bool:
         """One stream. False when its connection was cut, or nobody answers: ask again."""
@@ -84,7 +88,7 @@ class Load:
         try:
             reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         except OSError:
-            return False
+            return self._again(got)
         try:
             writer.write(request)
             while True:
@@ -102,16 +106,24 @@ class Load:
             self.seen.wrong.append(f"{api}: silent for {PATIENCE:g} s after {got[-200:]!r}")
             return True
         except OSError:
-            return False
+            return self._again(got)
         finally:
             writer.close()
         return self._judged(api, got, words)
+
+    def _again(self, got: bytes) -> bool:
+        """Asked again: cut short, or nobody was behind the proxy."""
+        if b" 200 " in got.partition(b"\r\n")[0]:
+            self.seen.cut += 1
+        else:
+            self.seen.refused += 1
+        return False
 
     def _judged(self, api: str, got: bytes, words: int) -> bool:
         head, _, chunked = got.partition(b"\r\n\r\n")
         status = head.split(b"\r\n")[0]
         if not chunked.endswith(b"0\r\n\r\n") or b" 50" in status:
-            return False  # cut, or nobody behind the proxy
+            return self._again(got)
         body = dechunked(chunked)
         if b" 200 " not in status or ENDS[api] not in body:
             self.seen.wrong.append(f"{api}: {status!r} ... {body[-300:]!r}")

@@ -11,10 +11,14 @@ import logging
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import ray
+import yaml
 from ray import serve
+from ray.serve.context import _get_global_client
+from ray.serve.schema import ServeDeploySchema
 
 PARSERS = "treadle"
 """The namespace of the parser actors."""
@@ -52,6 +56,12 @@ def open_parsings() -> int:
     return sum(ray.get([actor.ready.remote() for actor in alive], timeout=WITHIN))
 
 
+def deploy(file: str) -> None:
+    """What `serve deploy` does with a config file."""
+    config = yaml.safe_load(Path(file).read_text())
+    _get_global_client().deploy_apps(ServeDeploySchema(**config))
+
+
 def ask(app: str, deployment: str, method: str, **arguments: Any) -> Any:
     """Call a method of a deployment."""
     handle = HANDLES.get((app, deployment))
@@ -65,6 +75,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "replicas": replicas,
     "parsers": parsers,
     "open_parsings": open_parsings,
+    "deploy": deploy,
     "ask": ask,
 }
 

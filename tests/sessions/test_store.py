@@ -69,7 +69,9 @@ async def test_each_hint_holds_until_it_is_said_anew(rig: Rig) -> None:
     ]
     for hints in given:
         last = await rig.store.touch_session(seen(hints=hints), 60)
-    assert last.hints == Hints(3, 8, 0.25, speculative_prefill=True, retain_s=60)
+    assert last.hints == Hints(
+        priority=3, osl=8, latency_sensitivity=0.25, speculative_prefill=True, retain_s=60
+    )
     assert await rig.store.session("o", "s") == last
 
 

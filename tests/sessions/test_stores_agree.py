@@ -30,7 +30,12 @@ sessions = st.builds(
     harness=texts,
     model=texts,
     parent=texts,
-    hints=st.builds(Hints, st.integers(-9, 9), st.none() | st.integers(0, 9)),
+    hints=st.builds(
+        Hints,
+        priority=st.integers(-9, 9),
+        tier=st.integers(-9, 9),
+        osl=st.none() | st.integers(0, 9),
+    ),
 )
 
 

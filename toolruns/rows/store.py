@@ -6,7 +6,9 @@ next segment. A segment whose writer died is read up to its last whole batch.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -149,8 +151,10 @@ class RowStore:
             return  # nothing was recorded, or it is gone
         at = max(t_ms, seen[-1].t_ms)
         entry = Entry(handle, seen[-1].seq + 1, round(at, 3), note.type, note.data)
-        with (self._folder(handle) / EVENTS).open("ab") as file:
-            file.write(to_line(entry))
+        with contextlib.suppress(FileNotFoundError):  # its owner has closed it just now
+            file = os.open(self._folder(handle) / EVENTS, os.O_WRONLY | os.O_APPEND)
+            with open(file, "ab") as events:  # noqa: PTH123 - a Path would make it anew
+                events.write(to_line(entry))
 
     def drop(self, handle: str) -> None:
         shutil.rmtree(self._folder(handle), ignore_errors=True)
