@@ -231,5 +231,20 @@ def test_events_are_kept_line_by_line(tmp_path):
     ]
 
 
+def test_a_note_on_what_is_closed_just_then_is_nowhere(tmp_path, monkeypatch):
+    store, handle = RowStore(tmp_path), new_handle()
+    store.writer(handle).note(Recorder(handle, 0.0).record(Note("trajectory.opened"), 0.0))
+    seen = store.events(handle)
+    store.note(handle, Note("result.returned", {"bytes": 2}), 1.0)
+    assert [entry.type for entry in store.events(handle)] == [
+        "trajectory.opened",
+        "result.returned",
+    ]
+    store.drop(handle)
+    monkeypatch.setattr(store, "events", lambda _: seen)  # read before it was closed
+    store.note(handle, Note("result.returned", {"bytes": 2}), 1.0)
+    assert not (tmp_path / handle).exists()
+
+
 def test_a_record_is_small():
     assert Record(new_handle(), "a", "t", 0, 0, 0, 0).status == "running"
