@@ -33,9 +33,6 @@ PRESENT_EVERY = 2.0
 SETTLE_EVERY = 0.02
 """Seconds for which settlements are collected into one call."""
 
-SETTLED_WITHIN = 5.0
-"""Seconds after which the next ones are sent though the router has not answered."""
-
 
 def apart(method: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a method of a handle in a context of its own."""
@@ -76,7 +73,7 @@ class RouterCalls:
         self._tell(Settlement(model, choice.reservation, over=True))
 
     def placed(self, model: str, ask: Ask, choice: Choice) -> None:
-        """The ingress has placed a turn by itself; before its release, so that it is never left."""
+        """The ingress has placed a turn by itself."""
         self._tell(Placement(model, replace(ask, owner=self._ingress), choice))
 
     async def settled(self) -> None:
@@ -90,14 +87,10 @@ class RouterCalls:
             self._telling = asyncio.ensure_future(self._tell_all())
 
     async def _tell_all(self) -> None:
-        """One call after the other: two under way may arrive in another order."""
-        while self._told:
-            await asyncio.sleep(SETTLE_EVERY)
-            told, self._told = self._told, []
-            await asyncio.wait(
-                [self._spawn(apart(self._settle_all, encode(told)))], timeout=SETTLED_WITHIN
-            )
-        self._telling = None
+        """Two calls under way may change places, which is harmless; to wait would hold up turns."""
+        await asyncio.sleep(SETTLE_EVERY)
+        told, self._told, self._telling = self._told, [], None
+        self._spawn(apart(self._settle_all, encode(told)))
 
     async def present_forever(self, heard: Callable[[dict[str, int]], None] | None = None) -> None:
         """Tell the router again and again that this ingress lives; `heard` gets its figures."""

@@ -46,7 +46,8 @@ class RouterClient(Protocol):
 
     def placed(self, model: str, ask: Ask, choice: Choice) -> None:
         """The ingress has placed a turn by itself: the router counts it as a reservation, in place
-        of any that it has made for the turn meanwhile. Never waited for; told before its release.
+        of any that it has made for the turn meanwhile. Never waited for; harmless when it comes
+        after its release.
         """
         ...
 

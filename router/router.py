@@ -29,6 +29,9 @@ from router.trust import Trust
 
 Answer = tuple[Ask, Choice | Refusal]
 
+OVER = 8192
+"""Reservations that were over before they were told of, the last ones: see `Router.put`."""
+
 
 class Settings(Struct, frozen=True, kw_only=True):
     """Times in seconds. `queue_limit` 0 refuses at once when the fleet is full.
@@ -73,6 +76,7 @@ class Router:
         self.trust = Trust()
         self.counts: Counter[str] = Counter()
         self._answers: list[Answer] = []  # to turns that lost their place in the queue
+        self._over: dict[str, None] = {}
 
     def join(self, replica: str, info: Info) -> None:
         """Add a member; one of the same name is a new life. ValueError on a foreign block size."""
@@ -125,11 +129,12 @@ class Router:
 
     def put(self, ask: Ask, choice: Choice, now: float) -> bool:
         """Count a turn that its ingress has placed by itself, in place of whatever the router has
-        given it meanwhile. False, and nothing is changed, when it is counted already or when its
-        replica is no member.
+        given it meanwhile. False, and nothing is changed, when it is counted already, when it is
+        over (two messages under way may change places) or when its replica is no member.
         """
         known = self.fleet.reservations
-        if choice.reservation in known or choice.replica not in self.fleet.replicas:
+        over = choice.reservation in known or choice.reservation in self._over
+        if over or choice.replica not in self.fleet.replicas:
             return False
         self.queue.cancel(ask.turn)
         given = [r for r in known.values() if r.turn == ask.turn and not r.begun]
@@ -177,6 +182,9 @@ class Router:
         """End a reservation. True the first time only."""
         made = self.fleet.release(reservation)
         if made is None:
+            self._over[reservation] = None
+            if len(self._over) > OVER:
+                del self._over[next(iter(self._over))]
             return False
         self.pace.ended(now - made.made)
         self._drop([made])

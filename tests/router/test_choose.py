@@ -249,6 +249,13 @@ def test_turn_that_an_ingress_placed_leaves_the_queue() -> None:
     assert (len(router.queue), router.figures()["turns"]) == (0, 2)
 
 
+def test_turn_that_is_over_before_it_is_told_of_is_not_counted() -> None:
+    router = fleet(1)
+    assert not router.release("a@1", 0.0)
+    assert not router.put(ask([1], "a"), Choice("r0", 0, "hashed", "a@1"), 0.0)
+    assert router.figures()["turns"] == 0
+
+
 def test_turn_that_an_ingress_placed_with_a_stranger_changes_nothing() -> None:
     router = fleet(1)
     assert not router.put(ask([1], "a"), Choice("gone", 0, "hashed", "a@1"), 0.0)
