@@ -7,6 +7,7 @@ forgotten. What is heard is as old as a beat. Without a store everybody knows of
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping
 
@@ -53,23 +54,31 @@ class Gossip:
     async def once(self) -> None:
         """One beat. A store that is away leaves what was heard before to grow old."""
         beat, self._beats = self._beats, self._beats + 1
-        life = SILENT_BEATS * self._beat
         if beat % CALL_BEATS == 0:
             await self._store.append(
                 NAMES, "", ALL, [self.name], ttl=4 * CALL_BEATS * self._beat, keep=MOST
             )
-        said = [
-            write(SAID, topic, self.name, words, ttl=life * every)
-            for topic, (say, every) in self._topics.items()
-            if beat % every == 0 and (words := say())
-        ]
-        await self._store.put(*said)
+        await self._say(beat)
         names = sorted({*await self._store.items(NAMES, "", ALL)} - {self.name})
         for topic, (_, every) in self._topics.items():
             if beat % every == 0:
                 found = await self._store.get(SAID, topic, *names) if names else []
                 pairs = zip(names, found, strict=True)
                 self._heard[topic] = {name: words for name, words in pairs if words is not None}
+
+    async def end(self) -> None:
+        """The last word: what was said before it is no longer so, and is heard for a while yet."""
+        with contextlib.suppress(TreadleError):
+            await self._say(0)
+
+    async def _say(self, beat: int) -> None:
+        life = SILENT_BEATS * self._beat
+        said = [
+            write(SAID, topic, self.name, words, ttl=life * every)
+            for topic, (say, every) in self._topics.items()
+            if beat % every == 0 and (words := say())
+        ]
+        await self._store.put(*said)
 
     async def run_forever(self) -> None:
         while True:

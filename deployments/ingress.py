@@ -110,6 +110,7 @@ class IngressDeployment:
         """Serve awaits it when the last request is answered: responses in the background go on."""
         if hasattr(self, "_outside"):
             await self._outside.background.settled()
+            await self._outside.gossip.end()
 
     async def decide(self, call_id: str, owner: str, text: str, schema: dict[str, Any]) -> str:
         """A decision round for a tool call that a model made through this ingress or another."""

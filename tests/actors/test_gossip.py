@@ -46,6 +46,19 @@ async def test_a_slow_topic_is_told_now_and_then(rig: Rig) -> None:  # noqa: F81
     assert counts == {"often": 10, "seldom": 2}
 
 
+async def test_the_last_word_is_of_every_topic_and_as_things_are_then(rig: Rig) -> None:  # noqa: F811
+    in_flight = 3
+    leaving, staying = Gossip(rig.store, "a"), Gossip(rig.store, "b")
+    leaving.tell("figures", lambda: b"%d" % in_flight, every=5)
+    staying.tell("figures", lambda: b"")
+    await leaving.once()
+    await leaving.once()
+    in_flight = 0
+    await leaving.end()
+    await staying.once()
+    assert staying.heard("figures") == {"a": b"0"}
+
+
 async def test_a_keys_limit_holds_over_all_ingresses(rig: Rig) -> None:  # noqa: F811
     """Memory and Redis alike: what one let in, the others count a beat later."""
     now = 6_000.0
