@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -41,6 +42,7 @@ from tests.serving.server import MODEL, Server, serving, settings
 B200 = {"varying / stable": 912 / 168, "mutated / unchanged": 322 / 167}
 """NVIDIA's ratios for a prompt of 52k tokens."""
 WORDS = "The quick brown fox jumps over the lazy dog and reads file {} of the tree. "
+STRIPPED_AT_MOST = 1.05
 HELLO = [{"text": "Fine, thank you."}]
 FAMILY = "qwen3_5"
 LAYERS = {
@@ -51,7 +53,11 @@ LAYERS = {
     "num_key_value_heads": 2,
     "head_dim": 64,
 }
-SAID = [{"think": "pondering " * 20}, {"text": "Looking."}, {"call": {"tool": "forecast"}}]
+SAID = [
+    {"think": "pondering " * 20},
+    {"text": "Looking."},
+    {"call": {"tool": "forecast", "arguments": {}}},
+]
 
 
 def text(tokens: int, server: Server) -> str:
@@ -162,7 +168,10 @@ async def loops(engine: Engine, tokens: int, rounds: int, case: str) -> First:
             start: dict[str, Any] = {"role": "user", "content": f"Task {n}, {case}."}
             body = ask(system=constant, messages=[start], tools=TOOLS["messages"])
             for given in (read, "done"):
-                reply = (await server.http.post("/v1/messages", json=body)).json()["content"]
+                answer = await server.http.post("/v1/messages", json=body)
+                if answer.status_code != HTTPStatus.OK:
+                    raise RuntimeError(f"{answer.status_code}: {answer.text}")
+                reply = answer.json()["content"]
                 use = next(block["id"] for block in reply if block["type"] == "tool_use")
                 result = {"type": "tool_result", "tool_use_id": use, "content": given}
                 told = [
@@ -187,7 +196,7 @@ async def measured(rate: float, tokens: int, rounds: int, *, vllm: bool) -> dict
         }
 
 
-def main() -> None:
+def main() -> int:
     args = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     args.add_argument("--quick", action="store_true", help="a quarter of the tokens, 3 rounds")
     args.add_argument("--vllm", action="store_true", help="a real vLLM on this CPU")
@@ -208,7 +217,15 @@ def main() -> None:
     for pair, theirs in {"stripped / stable": 1.0, **B200}.items():
         left, right = pair.split(" / ")
         print(f"{pair:22} {found[left].took / found[right].took:5.2f}   (B200, 52k: {theirs:.2f})")
+    again = found["stripped"].prefilled - found["stable"].prefilled
+    ratio = found["stripped"].took / found["stable"].took
+    holds = ratio <= STRIPPED_AT_MOST and not again
+    print(
+        f"stripped / stable {ratio:.2f}, {again:.0f} tokens more prefilled | "
+        f"bars: {STRIPPED_AT_MOST}, 0 | {'ok' if holds else 'MISSED'}"
+    )
+    return 0 if holds else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
