@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.protocols.apis import problems
+from tests.serving.judging import told_of
 from tests.serving.server import Server, listening, serving, settings
 from turns.frames import Job
 
@@ -97,7 +98,7 @@ class Watched:
             return message
 
         async def forward() -> None:
-            await app(scope, receiving, sending)
+            await app(told_of(scope, seen.said), receiving, sending)
 
         if self.faults:
             await self.faults.popleft()(self, sending, forward)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from actors.straight import KEY as STRAIGHT
-from actors.straight import Write
 from protocols.dispatch import CALL, REASONING
 from tests.protocols.apis import CORPUS, problems
 
@@ -77,11 +76,8 @@ class Judged:
             await send(message)  # first: what could not be sent is not of the stream
             stream.take(message)
 
-        if STRAIGHT in scope:
-            loop, write = scope[STRAIGHT]
-            scope = {**scope, STRAIGHT: (loop, stream.past(write))}
         try:
-            await self._app(scope, receiving, sending)
+            await self._app(told_of(scope, stream.said), receiving, sending)
         finally:
             self._judge(api, stream)
 
@@ -96,6 +92,21 @@ class Judged:
         assert not self._faults, "\n\n".join(self._faults[:3])
 
 
+def told_of(scope: Any, said: bytearray) -> Any:
+    """The scope, where what goes past `send` is said as well."""
+    if STRAIGHT not in scope:
+        return scope
+    loop, write = scope[STRAIGHT]
+
+    def writing(data: bytes) -> bool:
+        written: bool = write(data)
+        if written:
+            said.extend(data)
+        return written
+
+    return {**scope, STRAIGHT: (loop, writing)}
+
+
 class Stream:
     """An answer as it is sent. `told` says that it is a stream of events, `over` that it ended, and
     `left` that its client was gone before.
@@ -105,17 +116,6 @@ class Stream:
         self.told = False
         self.over = self.left = False
         self.said = bytearray()
-
-    def past(self, write: Write) -> Write:
-        """The way past `send`, looked at as well."""
-
-        def writing(data: bytes) -> bool:
-            written = write(data)
-            if written:
-                self.said += data
-            return written
-
-        return writing
 
     def take(self, message: Any) -> None:
         match message["type"]:
