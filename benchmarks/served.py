@@ -17,6 +17,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -100,9 +101,14 @@ class Server:
             time.sleep(0.2)
 
     def wait_for_route(self, path: str) -> None:
-        """Until an application of its own answers at `path`, with whatever it says to a GET."""
+        """Until an application of its own answers at `path`, with whatever it says to a GET but
+        that something is not there yet.
+        """
         until = time.monotonic() + UP_WITHIN
-        while self.status(path) in {0, 404, 503}:
+        while (status := self.status(path)) in {
+            0,
+            404,
+        } or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             if self.process.poll() is not None or time.monotonic() > until:
                 raise RuntimeError(f"nothing came up at {path}")
             time.sleep(0.2)
