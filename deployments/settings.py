@@ -179,7 +179,7 @@ class FailoverSettings(Strict):
     patience_s: Annotated[float, Field(gt=0)] = 60.0
     alone_s: Annotated[float, Field(gt=0)] = 4.0
     parked_s: Annotated[float, Field(gt=0)] = 600.0
-    quiet_s: Annotated[float, Field(gt=0)] = 5.0
+    quiet_s: Annotated[float, Field(gt=0)] = 3.0
 
 
 class RouterSettings(Strict):

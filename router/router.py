@@ -122,9 +122,9 @@ class Router:
                 return placed
         gone = self.queue.push(ask, now) if self.queue.limit else ask
         if gone is ask:
-            return self._refuse("saturated")
+            return self._refuse("saturated", now)
         if gone is not None:
-            self._answers.append((gone, self._refuse("saturated")))
+            self._answers.append((gone, self._refuse("saturated", now)))
         return Queued(ask.turn, self.queue.ahead(ask.turn))
 
     def put(self, ask: Ask, choice: Choice, now: float) -> bool:
@@ -201,7 +201,7 @@ class Router:
         self._drop(self.fleet.expire(now))
         self.index.predictions.expire(now)
         for ask in self.queue.expire(now):
-            self._answers.append((ask, self._refuse("waited_too_long")))
+            self._answers.append((ask, self._refuse("waited_too_long", now)))
 
     def figures(self) -> dict[str, int]:
         """The state in numbers, as `observe.seen.RouterState` names them."""
@@ -270,7 +270,7 @@ class Router:
         """A choice now; a refusal when nobody could ever take the turn; None when all are full."""
         able = [r for r in self.fleet.replicas.values() if r.name not in ask.exclude]
         if not able:
-            return self._refuse("no_replica")
+            return self._refuse("no_replica", now)
         free = [r for r in able if not r.full]
         if not free:
             return None
@@ -310,10 +310,11 @@ class Router:
         self.index.touch(ask.hashes[:shared])
         return made
 
-    def _refuse(self, why: Refused) -> Refusal:
+    def _refuse(self, why: Refused, now: float) -> Refusal:
         self.counts[why] += 1
         active = sum(r.active for r in self.fleet.replicas.values())
-        return Refusal(why, self.pace.retry_after(len(self.queue), active))
+        made = (r.made for r in self.fleet.reservations.values())
+        return Refusal(why, self.pace.retry_after(len(self.queue), active, made, now))
 
     def _drop(self, over: Iterable[Reservation]) -> None:
         for made in over:

@@ -18,8 +18,9 @@ defaults
 frontend prometheus
     bind :9101
 frontend http_frontend
-    bind 0.0.0.0:8000
-    bind :::8000
+    bind *:8000
+backend http-treadle
+    server one 127.0.0.1:30000
 listen stats
   bind *:8404
 """
@@ -71,7 +72,21 @@ def test_its_own_pages_listen_where_they_may(
         for line in started(tmp_path, **environment)[1].splitlines()
         if "bind" in line
     ]
-    assert binds == [f"{host}:9101", "0.0.0.0:8000", ":::8000", f"{host}:8404"]
+    assert binds == [f"{host}:9101", "*:8000", f"{host}:8404"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "\nfrontend prometheus\n    bind :",
+        "\nfrontend http_frontend\n    bind {{ config.frontend_host }}:",
+        "\nlisten stats\n  bind *:",
+        "\n    stats socket {{ config.socket_path }} mode 666 level admin",
+    ],
+)
+def test_serve_still_writes_what_is_changed(line: str) -> None:
+    templates = pytest.importorskip("ray.serve._private.haproxy_templates")
+    assert line in templates.HAPROXY_CONFIG_TEMPLATE
 
 
 def test_its_admin_socket_is_its_users(tmp_path: Path) -> None:

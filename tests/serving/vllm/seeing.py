@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.actors.engines.vllm.sight import FAMILY, MERGE, SHAPES
+from tests.actors.engines.vllm.sight import FAMILY, as_templated, both_counts
 from tests.serving.asks import PATHS, TOOLS, ask
 from tests.serving.pictures import base64, part, png, question
 from tests.serving.server import Server, serving, settings
@@ -142,14 +142,8 @@ async def as_vllm_reads(shared: SharedEngine, jobs: list[Job]) -> list[bool]:
     core: Any = shared.engine._core
     same = []
     for job in jobs:
-        written: list[int] = []
-        at = 0
-        for one in job.pictures:
-            written += [*job.prompt[at : one.at], one.pad]
-            at = one.at + one.length
-        written += job.prompt[at:]
         images = [Pixels.open(BytesIO(one.data)).convert("RGB") for one in job.pictures]
-        asked_of = {"prompt_token_ids": written, "multi_modal_data": {"image": images}}
+        asked_of = {"prompt_token_ids": as_templated(job), "multi_modal_data": {"image": images}}
         (made,) = await core._llm.renderer.render_cmpl_async([asked_of], skip_mm_cache=True)
         places = [(p.offset, p.length) for p in made["mm_placeholders"]["image"]]
         own = [(one.at, one.length) for one in job.pictures]
@@ -157,21 +151,10 @@ async def as_vllm_reads(shared: SharedEngine, jobs: list[Job]) -> list[bool]:
     return same
 
 
-def both_counts(server: Server, shared: SharedEngine) -> list[tuple[int, int, int, int]]:
-    """Of each size: width, height, tokens by our arithmetic, and by the model's processor."""
+def counts(server: Server, shared: SharedEngine) -> list[tuple[int, int, int, int]]:
     core: Any = shared.engine._core
     processor = core._llm.renderer.get_mm_processor().info.get_image_processor()
-    sight = server.ingress.models[0].folder.prompter.sight
-    assert sight is not None
-    return [
-        (
-            width,
-            height,
-            len(sight.spread(width, height)),
-            processor.get_number_of_image_patches(height, width) // MERGE**2,
-        )
-        for width, height in SHAPES
-    ]
+    return both_counts(server.ingress.models[0].folder.prompter.sight, processor)
 
 
 async def run(folder: Path) -> dict[str, Any]:
@@ -193,7 +176,7 @@ async def run(folder: Path) -> dict[str, Any]:
                 "talks": talks,
                 "result": shown,
                 "same": await as_vllm_reads(shared, seen),
-                "counts": both_counts(server, shared),
+                "counts": counts(server, shared),
                 "refusals": await refusals(server),
                 "models": (await server.http.get("/v1/models")).json()["data"],
             }

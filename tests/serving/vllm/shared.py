@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from actors.engines.engine import EngineInfo, EngineStats, FrameSink, KvEvent, KvSink
 from actors.engines.vllm import VllmEngine, VllmSettings
 from prompts.prompter import Prompt, Prompter
+from tests.actors.engines.vllm.thin import THIN
 from tests.prompts.played import Said, spoken
 from tests.serving.vllm.forced import NAME, PROCESSOR
 from turns.blocks import Reasoning, Text, ToolCall
@@ -23,19 +24,12 @@ from turns.frames import Frame, Job
 
 VOCABULARY = 152_064
 BLOCK = 32  # a CPU takes no smaller one
-CONFIG = {
+CONFIG: dict[str, object] = {
     "architectures": ["Qwen3ForCausalLM"],
     "model_type": "qwen3",
     "torch_dtype": "bfloat16",
     "vocab_size": VOCABULARY,
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 32,
-    "max_position_embeddings": 32_768,
-    "tie_word_embeddings": True,
+    **THIN,
 }
 
 Say = Callable[[Job], Sequence[dict[str, Any] | int]]

@@ -14,7 +14,7 @@ from typing import Any
 from actors.engines.vllm.environment import prepare
 from families import registry
 from prompts.prompter import Prompter
-from tests.actors.engines.vllm.sight import FAMILY, MERGE, SHAPES
+from tests.actors.engines.vllm.sight import FAMILY, as_templated, both_counts
 from tests.serving.pictures import base64, png
 from tests.serving.vllm.shared import thin_settings
 from turns.blocks import Image, Message, Text
@@ -50,25 +50,10 @@ async def run(folder: Path) -> dict[str, Any]:
     prompter, job = asked(folder)
     renderer = renderer_from_config(engine_args(settings, None).create_engine_config())
     processor = renderer.get_mm_processor().info.get_image_processor()
-    assert prompter.sight is not None
-    counts = [
-        (
-            width,
-            height,
-            len(prompter.sight.spread(width, height)),
-            processor.get_number_of_image_patches(height, width) // MERGE**2,
-        )
-        for width, height in SHAPES
-    ]
+    counts = both_counts(prompter.sight, processor)
     made = [await shown(renderer, job) for _ in range(2)]
-    written: list[int] = []
-    at = 0
-    for one in job.pictures:
-        written += [*job.prompt[at : one.at], one.pad]
-        at = one.at + one.length
-    written += job.prompt[at:]
     whole = {
-        "prompt_token_ids": written,
+        "prompt_token_ids": as_templated(job),
         "multi_modal_data": {"image": [decoded(one) for one in job.pictures]},
     }
     (own,) = await renderer.render_cmpl_async([whole], skip_mm_cache=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from tokenizers import Tokenizer
 
 from families import registry
 from prompts.folders import scripted_folder
+from prompts.vision.sight import Sight
+from tests.actors.engines.vllm.thin import THIN
+from turns.frames import Job
 
 FAMILY = "qwen3_5"
 PATCH, MERGE = 16, 2
@@ -17,14 +21,7 @@ LEAST, MOST = 4096, 512 * 512
 TEXT = {
     "model_type": "qwen3_vl_text",
     "vocab_size": VOCABULARY,
-    "hidden_size": 64,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 32,
-    "max_position_embeddings": 32_768,
-    "tie_word_embeddings": True,
+    **THIN,
     "rope_theta": 5_000_000,
     "rope_scaling": {
         "mrope_interleaved": True,
@@ -96,3 +93,27 @@ def sight_folder(folder: Path) -> Path:
     }.items():
         (folder / name).write_text(json.dumps(content))
     return folder
+
+
+def as_templated(job: Job) -> list[int]:
+    """The prompt as the template writes it: one id where each picture stands."""
+    written: list[int] = []
+    at = 0
+    for one in job.pictures:
+        written += [*job.prompt[at : one.at], one.pad]
+        at = one.at + one.length
+    return [*written, *job.prompt[at:]]
+
+
+def both_counts(sight: Sight | None, processor: Any) -> list[tuple[int, int, int, int]]:
+    """Of each size: width, height, tokens by our arithmetic, and by the model's processor."""
+    assert sight is not None
+    return [
+        (
+            width,
+            height,
+            len(sight.spread(width, height)),
+            processor.get_number_of_image_patches(height, width) // MERGE**2,
+        )
+        for width, height in SHAPES
+    ]
