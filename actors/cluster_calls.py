@@ -33,6 +33,9 @@ PRESENT_EVERY = 2.0
 SETTLE_EVERY = 0.02
 """Seconds for which settlements are collected into one call."""
 
+MEMBERS_WITHIN = 10.0
+"""Seconds in which the router takes a word on who is a member."""
+
 
 def apart(method: Any, *args: Any, **kwargs: Any) -> Any:
     """Call a method of a handle in a context of its own."""
@@ -53,6 +56,7 @@ class RouterCalls:
         self._told: list[Told] = []
         self._telling: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._one_by_one = asyncio.Lock()
 
     async def choose(self, model: str, ask: Ask) -> Decision:
         asked = encode(replace(ask, owner=self._ingress))
@@ -105,7 +109,7 @@ class RouterCalls:
 
     def came(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve knows now."""
-        self._spawn(apart(self._came, model, list(replicas)))
+        self._spawn(self._in_order(self._came, model, list(replicas)))
 
     async def obey_forever(self, park: Callable[[str], object]) -> None:
         """Have each turn parked that the router wants parked."""
@@ -125,7 +129,14 @@ class RouterCalls:
 
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""
-        self._spawn(apart(self._left, model, list(replicas)))
+        self._spawn(self._in_order(self._left, model, list(replicas)))
+
+    async def _in_order(self, method: Any, *args: Any) -> None:
+        """Call when the last such call was answered: of two under way either may come first, and a
+        replica that came before it left would be gone for good.
+        """
+        async with self._one_by_one, asyncio.timeout(MEMBERS_WITHIN):
+            await apart(method, *args)
 
     def _spawn(self, call: Any) -> asyncio.Future[None]:
         task = asyncio.ensure_future(_quiet(call))

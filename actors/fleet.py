@@ -16,11 +16,16 @@ Listener = Callable[["Fleet", frozenset[str], frozenset[str]], None]
 """Called with the fleet, the replicas that came and those that left."""
 
 
+REMEMBERED = 256
+"""Replicas that left, the last ones."""
+
+
 class Fleet:
-    """The replicas of one engine deployment."""
+    """The replicas of one engine deployment. `departed` are those that were here before."""
 
     def __init__(self) -> None:
         self.cards: dict[str, ReplicaCard] = {}
+        self.departed: dict[str, None] = {}
         self._listeners: list[Listener] = []
 
     def listen(self, listener: Listener) -> None:
@@ -33,6 +38,8 @@ class Fleet:
         came = frozenset(cards.keys() - self.cards.keys())
         left = frozenset(self.cards.keys() - cards.keys())
         self.cards = cards
+        known = [*(name for name in self.departed if name not in cards), *sorted(left)]
+        self.departed = dict.fromkeys(known[-REMEMBERED:])
         if came or left:
             for listener in self._listeners:
                 listener(self, came, left)

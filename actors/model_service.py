@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.fleet import Fleet
 from actors.flights import LeaseCall
@@ -36,6 +37,9 @@ BUSY = "all engines are busy; try again"
 
 SHUN_FOR = 3.0
 """Seconds for which no turn is sent to a replica that has lost one, while there is another."""
+
+OFFERS = 3
+"""Replicas of the router's choice that a turn may decline before its ingress chooses by itself."""
 
 
 class ChoiceTaken(Struct, frozen=True):
@@ -89,6 +93,7 @@ class ModelService:
         self._placed = 0
         self._heard = heard
         self._shunned: dict[str, float] = {}
+        self._early: set[str] = set()  # they report, and Serve has not yet said that they are here
 
     @property
     def spec(self) -> ModelSpec:
@@ -148,17 +153,9 @@ class ModelService:
         `lost` names the replica that has just lost it, which nobody is sent to for a while.
         Tenants wait in turn where there is a queue; a `pinned` prefix is kept warm where it is.
         """
-        cards = self.fleet.cards
-        if not cards:
-            raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
         if lost:
             self._shunned[lost] = asyncio.get_running_loop().time() + SHUN_FOR
-        # Where no lane is open, at the very start, one that is about to be will do.
-        heard = {r: card for r, card in cards.items() if self._heard(card)} or cards
-        usable = self._unshunned(heard) if self._shunned else heard
-        if prompt.pictures:
-            usable = {r: card for r, card in usable.items() if card.sees_images} or usable
-        block = next(iter(cards.values())).block_size
+        block = next(iter(self._usable(prompt).values())).block_size
         hashes = block_hashes(prompt, block, turn.salt)
         last = hashes[-1] if hashes else 0
         ask = Ask(
@@ -172,20 +169,49 @@ class ModelService:
             tenant=tenant,
             latency=turn.hints.latency_sensitivity,
             pinned=pinned,
-            exclude=tuple(r for r in cards if r not in usable),
         )
-        answer = await self._asking.answer(ask)
-        if isinstance(answer, Refusal):
-            raise OverloadedError(BUSY, retry_after=answer.retry_after)
-        if answer is not None and answer.replica not in usable:
-            self._router.release(self.spec.name, answer)
-            if answer.replica not in cards:  # it reports still, but Serve has let it go
-                self._router.left(self.spec.name, [answer.replica])
-            answer = None
+        answer = await self._offered(ask, prompt)
+        usable = self._usable(prompt)
         choice = answer or self._by_itself(ask, usable)
         self._hashed.began(choice.replica)
         shared, others = choice.overlap_blocks * block, rest(usable, choice.replica)
         return ChoiceTaken(choice.replica, choice, choice.why, shared, last, others)
+
+    def _usable(self, prompt: Prompt) -> dict[str, ReplicaCard]:
+        """The replicas that could take the turn now; UnavailableError where none is up."""
+        cards = self.fleet.cards
+        if not cards:
+            raise UnavailableError("no replica of this model is up yet; try again", retry_after=5)
+        # Where no lane is open, at the very start, one that is about to be will do.
+        heard = {r: card for r, card in cards.items() if self._heard(card)} or cards
+        usable = self._unshunned(heard) if self._shunned else heard
+        if prompt.pictures:
+            usable = {r: card for r, card in usable.items() if card.sees_images} or usable
+        return usable
+
+    async def _offered(self, ask: Ask, prompt: Prompt) -> Choice | None:
+        """The router's choice; None where it does not answer, or offers nobody who can take it.
+
+        Raises OverloadedError. The router hears of a replica from itself, this ingress from Serve:
+        either may be the first, and much may change while a turn waits for a place.
+        """
+        declined: set[str] = set()
+        for _ in range(OFFERS):
+            self._early -= self.fleet.cards.keys()
+            usable = self._usable(prompt)
+            unable = {r for r in self.fleet.cards if r not in usable} | self._early | declined
+            answer = await self._asking.answer(replace(ask, exclude=tuple(sorted(unable))))
+            if isinstance(answer, Refusal):
+                raise OverloadedError(BUSY, retry_after=answer.retry_after)
+            if answer is None or answer.replica in self._usable(prompt):
+                return answer
+            self._router.release(self.spec.name, answer)
+            declined.add(answer.replica)
+            if answer.replica in self.fleet.departed:  # a new router does not know who drains
+                self._router.left(self.spec.name, [answer.replica])
+            elif answer.replica not in self.fleet.cards:
+                self._early.add(answer.replica)
+        return None
 
     def _by_itself(self, ask: Ask, usable: dict[str, ReplicaCard]) -> Choice:
         """A replica by hash, of which the router is told: else it would give the place away again.

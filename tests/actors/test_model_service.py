@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -32,7 +33,8 @@ class Router:
         self.admission: asyncio.Future[Decision] = loop.create_future()
         self.excluded: tuple[str, ...] = ()
         self.released: list[str] = []
-        self.left: list[str] = []
+        self.forgone: list[str] = []
+        self.let_go: list[str] = []
         self.own: list[str] = []
 
     def choose(self, model: str, ask: Any) -> asyncio.Future[Decision]:
@@ -49,12 +51,19 @@ class Router:
         self.own.append(choice.reservation)
 
     def gone(self, model: str, turn: str) -> None:
-        self.left.append(turn)
+        self.forgone.append(turn)
+
+    def left(self, model: str, replicas: Sequence[str]) -> None:
+        self.let_go += replicas
+
+
+def there(names: str) -> dict[str, ReplicaCard]:
+    return {name: ReplicaCard(name, "m", 16, 1000, 8, []) for name in names}
 
 
 def service(router: Router, *, deaf: str = "") -> ModelService:
     fleet = Fleet()
-    fleet.replace({name: ReplicaCard(name, "m", 16, 1000, 8, []) for name in "abc"})
+    fleet.replace(there("abc"))
     folder = ModelFolder(ModelSpec("m", "scripted:", "qwen3", ""))
     return ModelService(
         folder,
@@ -87,7 +96,7 @@ async def test_late_place_in_the_queue_is_given_back() -> None:
     await service(router).choose(TURN, PROMPT)
     router.choice.set_result(Queued("t", 0))
     await asyncio.sleep(0)
-    assert router.left == ["t"]
+    assert router.forgone == ["t"]
 
 
 @pytest.mark.parametrize("queued", [False, True], ids=["choosing", "queued"])
@@ -106,7 +115,7 @@ async def test_client_that_leaves_takes_nothing_along(
     (router.admission if queued else router.choice).set_result(CHOICE)
     await asyncio.sleep(0)
     assert router.released == ["t/1"]
-    assert router.left == (["t"] if queued else [])
+    assert router.forgone == (["t"] if queued else [])
 
 
 async def test_router_that_dies_with_a_queue_leaves_the_turn_to_hashing() -> None:
@@ -182,3 +191,41 @@ async def test_replica_whose_parser_is_not_heard_is_chosen_by_nobody() -> None:
     taken = await service(router, deaf="abc").choose(TURN, PROMPT)
     assert len(taken.others) == 2
     assert router.excluded == ()
+
+
+async def test_replica_of_which_serve_has_not_told_yet_is_declined_and_not_let_go() -> None:
+    router = Router()
+    router.choice.set_result(Choice("new", 0, "load", "t/1"))
+    model = service(router)
+    assert (await model.choose(TURN, PROMPT)).why == "hashed"
+    assert (router.excluded, router.let_go) == (("new",), [])
+    assert set(router.released) == {"t/1"}
+    model.fleet.replace(there("abc") | {"new": ReplicaCard("new", "m", 16, 1000, 8, [])})
+    assert (await model.choose(TURN, PROMPT)).replica == "new"
+    assert router.excluded == ()
+
+
+async def test_replica_that_came_while_the_turn_waited_is_taken() -> None:
+    router = Router()
+    router.choice.set_result(Queued("t", 0))
+    model = service(router)
+    waiting = asyncio.ensure_future(model.choose(TURN, PROMPT))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    model.fleet.replace(there("abcd"))
+    router.admission.set_result(Choice("d", 0, "load", "t/1"))
+    taken = await waiting
+    assert (taken.replica, taken.others) == ("d", ("a", "b", "c"))
+    assert (router.released, router.let_go) == ([], [])
+
+
+async def test_replica_that_serve_has_let_go_is_told_of() -> None:
+    router = Router()
+    router.choice.set_result(CHOICE)
+    model = service(router)
+    model.fleet.replace(there("ac"))
+    taken = await model.choose(TURN, PROMPT)
+    assert taken.why == "hashed"
+    assert set(router.let_go) == {"b"}
+    model.fleet.replace(there("abc"))
+    assert (await model.choose(TURN, PROMPT)).replica == "b"

@@ -18,15 +18,11 @@ HERE = Path(__file__).resolve().parent
 ROWS = 5000
 """Orders of the shop that the gateway's tool reads."""
 
-ADMIN = "the-admin-of-the-cluster-of-the-tests"
-
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("TREADLE_TESTS_ADMIN", ADMIN)
-        with served(HERE / "cluster.yaml", ["/health"]) as running:
-            yield running
+    with served(HERE / "cluster.yaml", ["/health"]) as running:
+        yield running
     assert running.processes() == [], "the server left processes behind"
 
 

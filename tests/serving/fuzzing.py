@@ -108,5 +108,8 @@ async def run(server: Server, api: str, *, count: int, seed: int) -> Tally:
         server.engine.forget()
         tally.statuses[answer.status] = tally.statuses.get(answer.status, 0) + 1
         if answer.status != 200 and answer.seconds > tally.slowest:
-            tally.slowest, tally.slowest_body = answer.seconds, asked.body
+            # Once more: a collection of garbage may have come in between.
+            seconds = min(answer.seconds, (await ask(server, api, asked)).seconds)
+            if seconds > tally.slowest:
+                tally.slowest, tally.slowest_body = seconds, asked.body
     return tally
