@@ -7,9 +7,9 @@ where nothing is stored. `generate: false` has the prompt prefilled and nothing 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import uuid
 from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -17,9 +17,19 @@ from msgspec.structs import replace
 
 from actors.event_log import EventLog
 from actors.exchange import WholeExchange, failure
+from actors.flights import Flight
 from actors.intake import Intake, Read
-from actors.reception import Asked, Scope, caller, header_map, local_path, request_id
+from actors.reception import (
+    Asked,
+    ClientGoneError,
+    Scope,
+    caller,
+    header_map,
+    local_path,
+    request_id,
+)
 from actors.response_store import Earlier
+from actors.socket_pace import SocketPace
 from protocols import ids
 from protocols.bodies import invalid
 from protocols.responses import socket, stored
@@ -73,20 +83,22 @@ class Connection:
         self._frames: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
 
     async def run(self, receive: Receive) -> None:
-        """Until the client leaves."""
-        answering = asyncio.ensure_future(self._answer_all())
+        """Until the client leaves, or is given up."""
+        both = [asyncio.ensure_future(one) for one in (self._answer_all(), self._listen(receive))]
         try:
-            while True:
-                message = await receive()
-                if message["type"] == "websocket.disconnect":
-                    return
-                text = message.get("text")
-                frame = message.get("bytes") if text is None else text.encode()
-                await self._frames.put(frame or b"")
+            done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
         finally:
-            answering.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await answering
+            for one in both:
+                one.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+
+    async def _listen(self, receive: Receive) -> None:
+        while (message := await receive())["type"] != "websocket.disconnect":
+            text = message.get("text")
+            frame = message.get("bytes") if text is None else text.encode()
+            await self._frames.put(frame or b"")
 
     async def _answer_all(self) -> None:
         while True:
@@ -96,7 +108,7 @@ class Connection:
                 await self._answer(frame, turn_id)
             except TreadleError as error:
                 await self._say([socket.error_frame(error)])
-            except OSError:  # the connection is gone; the reader learns it too
+            except (OSError, ClientGoneError):  # the connection is of no use
                 return
             except Exception as error:  # noqa: BLE001 - the connection must outlive our defects
                 self._intake.ingress.defect(turn_id, error)
@@ -148,13 +160,32 @@ class Connection:
             await asyncio.wait([log.first], timeout=self._intake.ingress.keepalive_s)
             if log.first.done() and isinstance(first := log.first.result(), TurnFailed):
                 raise failure(first, flight.retry_after)
-            async for events in log.read(every=self._intake.ingress.keepalive_s):
-                await self._say(socket.frames(b"".join(events)))
+            await self._pass_on(log, flight)
             reply = await closing
         finally:
             closing.cancel()
             self._intake.ingress.leave(flight)
         return None if reply.failed is not None else reply
+
+    async def _pass_on(self, log: EventLog, flight: Flight) -> None:
+        """All events, as fast as the client reads. Raises ClientGoneError where it does not."""
+        pace = SocketPace(log, partial(self._intake.ingress.brake, flight))
+
+        async def passing() -> None:
+            async for events in log.read(every=self._intake.ingress.keepalive_s):
+                data = b"".join(events)
+                await self._say(socket.frames(data))
+                pace.sent += len(data)
+
+        passed, lost = asyncio.ensure_future(passing()), asyncio.ensure_future(pace.lost())
+        try:
+            await asyncio.wait([passed, lost], return_when=asyncio.FIRST_COMPLETED)
+            if not passed.done():
+                raise ClientGoneError
+            passed.result()
+        finally:
+            passed.cancel()
+            lost.cancel()
 
     async def _close(self, log: EventLog) -> Reply:
         reply = await log.land()

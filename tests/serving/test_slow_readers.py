@@ -7,13 +7,16 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
+import websockets
+from websockets.asyncio.client import ClientConnection
 
-from actors import exchange
+from actors import exchange, socket_pace
 from tests.protocols import apis
 from tests.serving.asks import PATHS, ask
-from tests.serving.server import Server
+from tests.serving.server import MODEL, Server
 from tests.serving.waits import until
 
 WORDS = 8_000
@@ -70,6 +73,54 @@ async def test_reader_that_reads_nothing_is_given_up(
     server.ingress.keepalive_s = 0.1
     server.says({"endless": "word "})
     async with opened(server, ask("chat", stream=True, max_completion_tokens=WORDS)):
+        await until(lambda: server.engine.aborts, within=30)
+        await until(lambda: not len(server.conductor), within=30)
+        assert not server.replica.inner.open_turns
+
+
+@contextlib.asynccontextmanager
+async def connected(server: Server, **fields: object) -> AsyncIterator[ClientConnection]:
+    """A WebSocket that has asked and takes one frame before it waits to be read."""
+    url = server.url.replace("http", "ws") + "/v1/responses"
+    small = socket.socket()
+    small.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    small.setblocking(False)
+    host, port = server.url.removeprefix("http://").split(":")
+    await asyncio.get_running_loop().sock_connect(small, (host, int(port)))
+    how: dict[str, Any] = {"proxy": None, "max_queue": 1, "compression": None}
+    async with websockets.connect(url, sock=small, **how) as client:
+        body = {"type": "response.create", "model": MODEL, "store": False, "input": "go"}
+        await client.send(json.dumps(body | fields))
+        yield client
+
+
+async def test_turn_waits_for_the_reader_of_its_socket(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_pace, "LOOK_EVERY", 0.01)  # the engine says 15,000 tokens a second
+    server.engine.keeps_output = False
+    server.says({"endless": "word "})
+    async with connected(server, max_output_tokens=WORDS) as client:
+        await until(lambda: server.engine.aborts, within=30)
+        (flight,) = server.conductor.flights()
+        assert len(flight.ids) < WORDS
+        text = ""
+        async with asyncio.timeout(60):
+            while (event := json.loads(await client.recv()))["type"] != "response.incomplete":
+                text += event.get("delta", "")
+    assert text == "word " * len(text.split())
+    assert event["response"]["usage"]["output_tokens"] == WORDS
+    await until(lambda: not len(server.conductor))
+
+
+async def test_socket_that_nobody_reads_is_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket_pace, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(socket_pace.SocketPace.lost, "__defaults__", (0.1,))
+    server.engine.keeps_output = False
+    server.says({"endless": "word "})
+    async with connected(server, max_output_tokens=WORDS):
         await until(lambda: server.engine.aborts, within=30)
         await until(lambda: not len(server.conductor), within=30)
         assert not server.replica.inner.open_turns
