@@ -25,12 +25,15 @@ _NOBODY = sha256(b"").digest()
 
 class Allowance(Struct, frozen=True, omit_defaults=True):
     """How much a key may use; None is no limit. Per minute, over a window that slides; tokens are
-    those of prompts that no cache held and of answers.
+    those of prompts that no cache held and of answers. `most_priority` and `most_tier` are how
+    urgent its turns may be.
     """
 
     requests_per_minute: int | None = None
     tokens_per_minute: int | None = None
     concurrent_turns: int | None = None
+    most_priority: int | None = None
+    most_tier: int | None = None
 
 
 class Key(Struct, frozen=True):

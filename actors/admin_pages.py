@@ -34,6 +34,8 @@ class Wanted(Struct, forbid_unknown_fields=True):
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None
     concurrent_turns: Count | None = None
+    most_priority: int | None = None
+    most_tier: int | None = None
     days: Annotated[float, Meta(ge=0)] = 0.0
 
 
@@ -56,7 +58,7 @@ def admin_pages(keyring: Keyring, doors: Doorkeeper, audit: Audit) -> APIRouter:
         sent = await asked_with_body(request, LIMITS)
         wanted = _wanted(sent.body)
         allowance = Allowance(
-            wanted.requests_per_minute, wanted.tokens_per_minute, wanted.concurrent_turns
+            **{name: getattr(wanted, name) for name in Allowance.__struct_fields__}
         )
         key, spelled = await keyring.add(
             tenant=wanted.tenant,

@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from access.keys import Allowance
+from access.urgency import held
 from actors.allowances import Allowances
 from actors.attachments.pdf import PdfLimits, PdfReader
 from actors.attachments.resolve import Attachments
@@ -80,6 +82,15 @@ def told(turn: Turn, settings: PromptSettings) -> Turn:
     return replace(turn, thinking=replace(turn.thinking, hidden=True))
 
 
+def unhurried(turn: Turn, allowed: Allowance) -> Turn:
+    """The turn, no more urgent than its key may be; a hint beyond that is named as ignored."""
+    hints, ignored = held(turn.hints, allowed)
+    if not ignored:
+        return turn
+    names = [*turn.echo.get("ignored", ()), *(f"agent_hints.{name}" for name in ignored)]
+    return replace(turn, hints=hints, echo={**turn.echo, "ignored": names})
+
+
 Decode = Callable[..., Turn]
 Known = Mapping[str, Earlier]
 """What a connection remembers of its own responses, by id."""
@@ -129,6 +140,7 @@ class Intake:
         self.ingress.decoded(turn, time.perf_counter() - began)
         # Whose it is comes first: a client can part its own prompts, never reach another tenant's.
         turn = replace(turn, salt=asked.caller.salt + (turn.salt and f"/{turn.salt}"))
+        turn = unhurried(turn, asked.caller.allowance)
         seal = self.ingress.replay.seals(asked.owner)
         ignored = unseen(turn)
         return Read(asked, api, turn, int(time.time()), earlier, size, seal, ignored)

@@ -27,6 +27,8 @@ def keys() -> None:
 @click.option("--requests-per-minute", type=click.IntRange(1))
 @click.option("--tokens-per-minute", type=click.IntRange(1))
 @click.option("--concurrent-turns", type=click.IntRange(1))
+@click.option("--most-priority", type=int, help="The highest priority its turns may have.")
+@click.option("--most-tier", type=int, help="The highest tier its turns may be in.")
 @click.option("--days", type=click.FloatRange(0), default=0.0, help="It expires after so many.")
 @speaks
 @reaches(ADMIN_KEY)

@@ -254,6 +254,19 @@ async def test_turns_at_a_time_are_let_go_however_they_end(monkeypatch: Any) -> 
         assert (await server.http.post(api, json=asking(api), headers=key)).status_code == 200
 
 
+async def test_turns_are_no_more_urgent_than_their_key_may_be(monkeypatch: Any) -> None:
+    async with keyed(monkeypatch) as server:
+        key = bearer((await make(server, "acme", most_priority=2, most_tier=0))["key"])
+        free = bearer((await make(server, "acme"))["key"])
+        for api in APIS:
+            for who, priority, shown in ((key, -2, True), (free, -(1 << 32) - 9, False)):
+                hints = {"agent_hints": {"priority": 9, "tier": 1}}
+                answer = await server.http.post(api, json=asking(api, nvext=hints), headers=who)
+                assert server.engine.jobs[-1].priority == priority
+                ignored = answer.headers.get("x-treadle-ignored", "")
+                assert ("agent_hints.priority, agent_hints.tier" in ignored) == shown
+
+
 async def test_a_socket_needs_a_key_too(monkeypatch: Any) -> None:
     async with keyed(monkeypatch) as server:
         key = (await make(server, "acme"))["key"]
