@@ -36,6 +36,9 @@ class Allowance(Struct, frozen=True, omit_defaults=True):
     most_tier: int | None = None
 
 
+UNLIMITED = Allowance()
+
+
 class Key(Struct, frozen=True):
     """What is kept of a key. `models` are names or patterns (`qwen*`), none allows all. Times are
     Unix seconds; `expires` 0: never, `revoked` 0: not.

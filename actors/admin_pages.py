@@ -18,6 +18,7 @@ from actors.keyring import Keyring
 from actors.page_requests import answer, asked, asked_with_body
 from actors.reception import Limits
 from observe.audit import Audit
+from protocols.headers import TIERS
 from turns.errors import InvalidRequestError
 
 LIMITS = Limits(body=65_536, ratio=10.0)
@@ -34,8 +35,8 @@ class Wanted(Struct, forbid_unknown_fields=True):
     requests_per_minute: Count | None = None
     tokens_per_minute: Count | None = None
     concurrent_turns: Count | None = None
-    most_priority: int | None = None
-    most_tier: int | None = None
+    most_priority: Annotated[int, Meta(ge=-(2**31), lt=2**31)] | None = None
+    most_tier: Annotated[int, Meta(ge=-TIERS, le=TIERS)] | None = None
     days: Annotated[float, Meta(ge=0)] = 0.0
 
 

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping
 from msgspec import msgpack
 
 from access.caller import Caller
-from access.keys import Allowance
+from access.keys import UNLIMITED
 from access.usage import Usage, admit, entered, left, rolled
 from actors.gossip import Gossip
 from observe.seen import TurnEnded, TurnFailed
 from observe.taps import Quiet
 
-UNLIMITED = Allowance()
 TOPIC = "usage"
 _encode = msgpack.Encoder().encode
 _decode = msgpack.Decoder(dict[str, Usage]).decode

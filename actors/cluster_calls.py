@@ -56,7 +56,8 @@ class RouterCalls:
         self._told: list[Told] = []
         self._telling: asyncio.Future[None] | None = None
         self._tasks: set[asyncio.Future[Any]] = set()
-        self._one_by_one = asyncio.Lock()
+        self._words: dict[tuple[str, str], bool] = {}  # model, replica -> whether it is here
+        self._saying = False
 
     async def choose(self, model: str, ask: Ask) -> Decision:
         asked = encode(replace(ask, owner=self._ingress))
@@ -109,7 +110,7 @@ class RouterCalls:
 
     def came(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve knows now."""
-        self._spawn(self._in_order(self._came, model, list(replicas)))
+        self._word(model, replicas, here=True)
 
     async def obey_forever(self, park: Callable[[str], object]) -> None:
         """Have each turn parked that the router wants parked."""
@@ -129,14 +130,34 @@ class RouterCalls:
 
     def left(self, model: str, replicas: Sequence[str]) -> None:
         """Tell the router which replicas Serve no longer knows."""
-        self._spawn(self._in_order(self._left, model, list(replicas)))
+        self._word(model, replicas, here=False)
 
-    async def _in_order(self, method: Any, *args: Any) -> None:
-        """Call when the last such call was answered: of two under way either may come first, and a
-        replica that came before it left would be gone for good.
+    def _word(self, model: str, replicas: Sequence[str], *, here: bool) -> None:
+        self._words |= {(model, replica): here for replica in replicas}
+        if not self._saying:
+            self._saying = True
+            self._spawn(self._say_members())
+
+    async def _say_members(self) -> None:
+        """The last word on each replica, one call at a time and until it is taken: of two under way
+        either may come first, and a replica that left after it came would be out for good.
         """
-        async with self._one_by_one, asyncio.timeout(MEMBERS_WITHIN):
-            await apart(method, *args)
+        try:
+            while self._words:
+                (model, replica), here = next(iter(self._words.items()))
+                alike = [r for (m, r), h in self._words.items() if (m, h) == (model, here)]
+                try:
+                    async with asyncio.timeout(MEMBERS_WITHIN):
+                        await apart(self._came if here else self._left, model, alike)
+                except Exception as error:  # noqa: BLE001 - the router may be restarting
+                    log.warning("the router did not hear of members: %s", type(error).__name__)
+                    await asyncio.sleep(PRESENT_EVERY)
+                    continue
+                for replica in alike:
+                    if self._words.get((model, replica)) == here:
+                        del self._words[model, replica]
+        finally:
+            self._saying = False
 
     def _spawn(self, call: Any) -> asyncio.Future[None]:
         task = asyncio.ensure_future(_quiet(call))

@@ -152,7 +152,12 @@ class Conductor:
         return True
 
     def hold(self, flight: Flight) -> None:
-        """Its client does not keep up: nothing more is generated until `resume`."""
+        """Its client does not keep up: nothing more is generated until `resume`.
+
+        One whose output is bound goes on, as in `park`.
+        """
+        if flight.inner is not None:
+            self.hold(flight.inner)
         if bound(flight):
             return
         flight.clear.clear()
@@ -161,6 +166,14 @@ class Conductor:
 
     def resume(self, flight: Flight) -> None:
         flight.clear.set()
+        if flight.inner is not None:
+            self.resume(flight.inner)
+
+    def within(self, outer: Flight, inner: Flight) -> None:
+        """The turn that `outer` is made of now; it is held as long as `outer` is."""
+        outer.inner = inner
+        if not outer.clear.is_set():
+            self.hold(inner)
 
     def cancel(self, flight: Flight) -> None:
         """The client is gone: abort the engine's work now. No event follows."""
@@ -255,7 +268,13 @@ class Conductor:
             if clock() - flight.since > limit:
                 raise refusal
             try:
-                return await flight.watch.again(flight.ids, lost)
+                replicas = await flight.watch.again(flight.ids, lost)
+                if flight.clear.is_set():
+                    return replicas
+                flight.watch.leave()  # its client fell behind while it looked
+                await flight.clear.wait()
+                flight.since = clock()
+                continue
             except OverloadedError as error:
                 refusal = error
                 alone = isinstance(error, UnavailableError)

@@ -27,6 +27,10 @@ class Watch(Protocol):
         """The first events of a leg are here; `cached` prompt tokens came from the cache."""
         ...
 
+    def leave(self) -> None:
+        """Give up its place, if it has one."""
+        ...
+
     async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
         """The replicas that may run it behind what it said, the best one first; where it was is
         given up. `lost` is the replica that lost it, or "". Raises OverloadedError while none can.
@@ -48,6 +52,7 @@ class Unwatched:
     def began(self, cached: int) -> None: ...
     def generated(self, ids: Sequence[int]) -> None: ...
     def landed(self) -> None: ...
+    def leave(self) -> None: ...
 
     async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
         """It has no place of its own."""
@@ -84,7 +89,8 @@ class Flight:
     events were handed on; `heard` is the loop's time of its last sign of life. `left` is why its
     last leg was ended from here, `losses` how many legs ended against everybody's will. It has
     looked for another place `since` the loop's time (0: it does not), for `patience` seconds at
-    most. `clear` is not set while its client must read first.
+    most. `clear` is not set while its client must read first. `inner` is the turn in the air that a
+    carried one is made of now.
     """
 
     __slots__ = (
@@ -92,6 +98,7 @@ class Flight:
         "clear",
         "heard",
         "ids",
+        "inner",
         "job",
         "landed",
         "lane",
@@ -130,6 +137,7 @@ class Flight:
         self.replica = ""
         self.retry_after = 1
         self.task: asyncio.Task[None] | None = None
+        self.inner: Flight | None = None
 
     @property
     def turn(self) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from access.keys import Allowance
+from access.urgency import held
 from actors.keeper import Keeper
 from actors.router_asking import wait_here
 from sessions.estimates import Estimates
@@ -37,12 +39,15 @@ class Hinting:
         osl = self._estimates.of_session(turn.session) if turn.session else 0
         return self._keeper.seen(turn, owner=owner, harness=harness, at=at, osl=osl)
 
-    async def filled(self, turn: Turn, kept: asyncio.Future[Any] | None) -> Turn:
-        """The turn with the hints of its session where it has none, and the length of its reply as
-        it is expected.
+    async def filled(
+        self, turn: Turn, kept: asyncio.Future[Any] | None, allowed: Allowance
+    ) -> Turn:
+        """The turn with the hints of its session where it has none, no more urgent than is allowed,
+        and the length of its reply as it is expected.
         """
         record = await _record(kept)
         hints = turn.hints if record is None else inherited(turn.hints, record.hints)
+        hints, _ = held(hints, allowed)  # another key of the tenant may have said more
         if hints.osl is None:
             known = 0 if record is None else record.osl
             osl = self._estimates.expect(turn.session, last_tool(turn.messages), known)

@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from access.keys import UNLIMITED, Allowance
 from actors import fitting
 from actors.conductor import Conductor
 from actors.exchange import Exchange, Silent
@@ -86,10 +87,12 @@ class Ingress:
         request: str,
         harness: str,
         ignored: Sequence[str] = (),
+        allowed: Allowance = UNLIMITED,
     ) -> Flight:
         """Prepare the turn, choose its replica, begin it. Raises TreadleError before any byte.
 
-        `size` is what there is to render, in bytes; `ignored` what nobody acts on.
+        `size` is what there is to render, in bytes; `ignored` what nobody acts on; `allowed` bounds
+        how urgent it may be.
         """
         model = self.names.model(turn.model)
         names = Names(turn.id, request, turn.session, turn.api, model.spec.name)
@@ -110,7 +113,7 @@ class Ingress:
                 memo=model.folder.prompter.tokenizer.cache,
             )
             model.admit(turn, prompt)
-            turn = await self._hinting.filled(turn, kept)
+            turn = await self._hinting.filled(turn, kept, allowed)
             watch = TurnWatch(
                 heard,
                 model=model,

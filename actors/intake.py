@@ -85,7 +85,7 @@ def told(turn: Turn, settings: PromptSettings) -> Turn:
 def unhurried(turn: Turn, allowed: Allowance) -> Turn:
     """The turn, no more urgent than its key may be; a hint beyond that is named as ignored."""
     hints, ignored = held(turn.hints, allowed)
-    if not ignored:
+    if hints is turn.hints:
         return turn
     names = [*turn.echo.get("ignored", ()), *(f"agent_hints.{name}" for name in ignored)]
     return replace(turn, hints=hints, echo={**turn.echo, "ignored": names})
@@ -213,6 +213,7 @@ class Intake:
                     request=asked.id,
                     harness=asked.headers.get("user-agent", "")[:HARNESS],
                     ignored=read.ignored,
+                    allowed=asked.caller.allowance,
                 )
         except BaseException:
             self.allowances.leave(turn.id)

@@ -38,6 +38,9 @@ BUSY = "all engines are busy; try again"
 SHUN_FOR = 3.0
 """Seconds for which no turn is sent to a replica that has lost one, while there is another."""
 
+EARLY_FOR = 5.0
+"""Seconds for which a replica is not asked for that reports before Serve says that it is here."""
+
 OFFERS = 3
 """Replicas of the router's choice that a turn may decline before its ingress chooses by itself."""
 
@@ -93,7 +96,7 @@ class ModelService:
         self._placed = 0
         self._heard = heard
         self._shunned: dict[str, float] = {}
-        self._early: set[str] = set()  # they report, and Serve has not yet said that they are here
+        self._early: dict[str, float] = {}  # replica -> until when it is not asked for
 
     @property
     def spec(self) -> ModelSpec:
@@ -197,21 +200,27 @@ class ModelService:
         """
         declined: set[str] = set()
         for _ in range(OFFERS):
-            self._early -= self.fleet.cards.keys()
             usable = self._usable(prompt)
-            unable = {r for r in self.fleet.cards if r not in usable} | self._early | declined
+            unable = {r for r in self.fleet.cards if r not in usable} | self._not_yet() | declined
             answer = await self._asking.answer(replace(ask, exclude=tuple(sorted(unable))))
             if isinstance(answer, Refusal):
                 raise OverloadedError(BUSY, retry_after=answer.retry_after)
-            if answer is None or answer.replica in self._usable(prompt):
+            there = bool(self.fleet.cards)  # all may have gone while the turn waited
+            if answer is None or (there and answer.replica in self._usable(prompt)):
                 return answer
             self._router.release(self.spec.name, answer)
             declined.add(answer.replica)
             if answer.replica in self.fleet.departed:  # a new router does not know who drains
                 self._router.left(self.spec.name, [answer.replica])
             elif answer.replica not in self.fleet.cards:
-                self._early.add(answer.replica)
+                self._early[answer.replica] = asyncio.get_running_loop().time() + EARLY_FOR
         return None
+
+    def _not_yet(self) -> set[str]:
+        """Those that were early when they were offered, and are not here by now."""
+        now, cards = asyncio.get_running_loop().time(), self.fleet.cards
+        self._early = {r: end for r, end in self._early.items() if end > now and r not in cards}
+        return set(self._early)
 
     def _by_itself(self, ask: Ask, usable: dict[str, ReplicaCard]) -> Choice:
         """A replica by hash, of which the router is told: else it would give the place away again.

@@ -85,9 +85,13 @@ class ModelRouter:
             waiter = self.waiting.get(ask.turn)
             if waiter is not None and not waiter.done():
                 waiter.set_result(decision)
-                waiter.get_loop().call_later(UNCLAIMED_FOR, self.gone, ask.turn, now)
+                waiter.get_loop().call_later(UNCLAIMED_FOR, self._unclaimed, ask.turn, waiter, now)
             elif isinstance(decision, Choice):
                 self.router.release(decision.reservation, now)
+
+    def _unclaimed(self, turn: str, waiter: asyncio.Future[Decision], now: float) -> None:
+        if self.waiting.get(turn) is waiter:
+            self.gone(turn, now)
 
     def gone(self, turn: str, now: float) -> None:
         """Nobody waits for that turn: out of the queue, or its place given up if it has one."""
@@ -154,6 +158,8 @@ class RouterActor:
         if isinstance(decision, Queued):
             one.waiting[ask.turn] = asyncio.get_running_loop().create_future()
         one.placed(ask, decision)
+        if isinstance(decision, Queued):  # perhaps behind some who may not go where there is room
+            one.answer(now)
         return encode(decision)
 
     async def orders(self, ingress: str) -> list[str]:
@@ -235,9 +241,11 @@ class RouterActor:
 
     async def came(self, model: str, replicas: list[str]) -> None:
         """Replicas that Serve knows now: their next report makes them members."""
-        former = self._model(model).former
+        one = self._model(model)
         for replica in replicas:
-            former.pop(replica, None)
+            one.former.pop(replica, None)
+        one.router.queue.welcome(frozenset(replicas))
+        one.answer(self._clock())
 
     async def left(self, model: str, replicas: list[str]) -> None:
         """Replicas that Serve no longer knows. One that drains still reports: it is not heard."""

@@ -87,6 +87,9 @@ class Unheard:
     def generated(self, ids: Sequence[int]) -> None:
         pass
 
+    def leave(self) -> None:
+        pass
+
     async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
         """A prefix is warm where its session is or not at all."""
         raise EngineError("its replica is gone")

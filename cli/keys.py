@@ -10,6 +10,7 @@ import click
 from access.keys import SCOPES, read
 from cli.output import Output, speaks
 from cli.remote import ADMIN_KEY, Remote, reaches
+from protocols.headers import TIERS
 
 PATH = "/v1/treadle/admin/keys"
 
@@ -27,8 +28,14 @@ def keys() -> None:
 @click.option("--requests-per-minute", type=click.IntRange(1))
 @click.option("--tokens-per-minute", type=click.IntRange(1))
 @click.option("--concurrent-turns", type=click.IntRange(1))
-@click.option("--most-priority", type=int, help="The highest priority its turns may have.")
-@click.option("--most-tier", type=int, help="The highest tier its turns may be in.")
+@click.option(
+    "--most-priority",
+    type=click.IntRange(-(2**31), 2**31 - 1),
+    help="The highest priority its turns may have.",
+)
+@click.option(
+    "--most-tier", type=click.IntRange(-TIERS, TIERS), help="The highest tier its turns may be in."
+)
 @click.option("--days", type=click.FloatRange(0), default=0.0, help="It expires after so many.")
 @speaks
 @reaches(ADMIN_KEY)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import insort
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from router.decision import Ask
 
@@ -73,10 +74,25 @@ class Queue:
 
     def pop(self) -> Ask:
         """Serve who goes next. IndexError when nobody waits."""
-        first = self._line.pop(0)
-        self._clock = max(self._clock, first.tag)
+        return self.serve(self._line[0].turn)
+
+    def serve(self, turn: str) -> Ask:
+        """Serve a turn that may have others before it. KeyError when it does not wait."""
+        at = self.ahead(turn)
+        self._clock = max(self._clock, self._line.pop(at).tag)
         self._settle()
-        return self._asks.pop(first.turn)
+        return self._asks.pop(turn)
+
+    def line(self) -> list[Ask]:
+        """All who wait, in their order."""
+        return [self._asks[waiting.turn] for waiting in self._line]
+
+    def welcome(self, replicas: frozenset[str]) -> None:
+        """Those who wait may be sent there again: they were no members when they asked."""
+        for turn, ask in self._asks.items():
+            if not replicas.isdisjoint(ask.exclude):
+                left = tuple(r for r in ask.exclude if r not in replicas)
+                self._asks[turn] = replace(ask, exclude=left)
 
     def cancel(self, turn: str) -> bool:
         """Take a turn out: its client left."""

@@ -152,12 +152,13 @@ class Router:
         """
         self.expire(now)
         answers, self._answers = self._answers, []
-        while (ask := self.queue.peek()) is not None:
+        for ask in self.queue.line():
             placed = self._place(ask, now)
-            if placed is None:
-                break
-            self.queue.pop()
-            answers.append((ask, placed))
+            if placed is not None:
+                self.queue.serve(ask.turn)
+                answers.append((ask, placed))
+            elif not ask.exclude:
+                break  # all are full; one that may not go everywhere holds up nobody else
         return answers
 
     def cancel(self, turn: str) -> bool:
@@ -186,7 +187,8 @@ class Router:
             if len(self._over) > OVER:
                 del self._over[next(iter(self._over))]
             return False
-        self.pace.ended(now - made.made)
+        if made.begun:
+            self.pace.ended(now - made.made)
         self._drop([made])
         return True
 

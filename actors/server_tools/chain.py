@@ -48,6 +48,7 @@ class Parts(Struct):
 
     begin: Begin
     leave: Callable[[Flight], None]
+    within: Callable[[Flight, Flight], None]
     defect: Callable[[str, Exception], None]
     noted: Noted
     most_steps: int
@@ -119,6 +120,8 @@ class Chain:
             calls=self._calls,
         )
         flight = await self._parts.begin(turn, exchange, self._size)
+        if self.flight is not None:
+            self._parts.within(self.flight, flight)
         try:
             reply = await exchange.land()
         finally:

@@ -70,7 +70,14 @@ class ServerTools:
             watched=bool(turn.echo.get("synopses")),
         )
         ingress = self._ingress
-        parts = Parts(begin, ingress.leave, ingress.defect, noted, self._limits.steps)
+        parts = Parts(
+            begin,
+            ingress.leave,
+            ingress.conductor.within,
+            ingress.defect,
+            noted,
+            self._limits.steps,
+        )
         chain = Chain(turn, size, exchange, parts, running)
         running.told = chain.told
         chain.flight = ingress.conductor.carry(turn.id, exchange, chain.run())

@@ -27,6 +27,7 @@ class Recorder:
         self.events: list[Event] = []
         self.cached: list[int] = []
         self.landings = 0
+        self.given_up = 0
         self.asked: list[tuple[list[int], str]] = []
         self.places: list[list[str] | Exception] = []
 
@@ -41,6 +42,9 @@ class Recorder:
 
     def landed(self) -> None:
         self.landings += 1
+
+    def leave(self) -> None:
+        self.given_up += 1
 
     async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
         self.asked.append((list(said), lost))
@@ -311,3 +315,44 @@ async def test_engine_that_runs_on_after_the_parser_ended_is_stopped(
     await asyncio.wait([call.lease], timeout=5)
     assert call.lease.cancelled()
     assert recorder.landings == 1
+
+
+async def test_turn_that_is_held_while_it_looks_for_a_place_takes_none() -> None:
+    conductor = Conductor()
+    flight, recorder, call = begin(conductor)
+    await settle()
+    conductor.deliver([EventBatch("t", [TurnStarted(0), TextDelta("a")], ids=[7])], "lane")
+    places: list[asyncio.Future[Sequence[str]]] = []
+
+    async def again(_said: Sequence[int], _lost: str) -> Sequence[str]:
+        places.append(asyncio.get_running_loop().create_future())
+        return await places[-1]
+
+    recorder.again = again  # type: ignore[method-assign]
+    conductor.lane_lost("lane")
+    await settle()
+    conductor.hold(flight)
+    places[0].set_result(["r2"])
+    await settle()
+    assert (len(call.jobs), recorder.given_up) == (1, 1)
+    conductor.resume(flight)
+    await wait_until(lambda: len(places) == 2)
+    places[1].set_result(["r2"])
+    await wait_until(lambda: len(call.jobs) == 2)
+    conductor.cancel(flight)
+
+
+async def test_turn_that_others_are_made_of_is_held_with_them() -> None:
+    conductor = Conductor()
+    outer = conductor.carry("outer", Recorder(), asyncio.sleep(60))
+    first, *_ = begin(conductor, "first")
+    conductor.within(outer, first)
+    conductor.hold(outer)
+    assert not first.clear.is_set()
+    second, *_ = begin(conductor, "second")
+    conductor.within(outer, second)
+    assert not second.clear.is_set()
+    conductor.resume(outer)
+    assert second.clear.is_set()
+    for flight in (outer, first, second):
+        conductor.cancel(flight)

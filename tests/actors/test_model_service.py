@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from actors import router_asking
+from actors import model_service, router_asking
 from actors.fleet import Fleet
 from actors.messages import ReplicaCard
 from actors.model_service import ModelService
 from actors.serving import ModelFolder, ModelSpec
 from prompts.prompter import Prompt
 from router.decision import Choice, Decision, Queued, Refusal
-from turns.errors import OverloadedError
+from turns.errors import OverloadedError, UnavailableError
 from turns.turn import Turn
 
 CHOICE = Choice("b", 0, "load", "t/1")
@@ -229,3 +229,32 @@ async def test_replica_that_serve_has_let_go_is_told_of() -> None:
     assert set(router.let_go) == {"b"}
     model.fleet.replace(there("abc"))
     assert (await model.choose(TURN, PROMPT)).replica == "b"
+
+
+async def test_place_is_given_back_when_all_replicas_went_while_the_turn_waited() -> None:
+    router = Router()
+    router.choice.set_result(Queued("t", 0))
+    model = service(router)
+    waiting = asyncio.ensure_future(model.choose(TURN, PROMPT))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    model.fleet.replace({})
+    router.admission.set_result(Choice("new", 0, "load", "t/1"))
+    with pytest.raises(UnavailableError):
+        await waiting
+    assert router.released == ["t/1"]
+
+
+async def test_replica_that_never_came_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_service, "EARLY_FOR", -1.0)
+    router = Router()
+    router.choice.set_result(Choice("crashed", 0, "load", "t/1"))
+    model = service(router)
+    for _ in range(2):
+        router.excluded = ("anything",)
+        await model.choose(TURN, PROMPT)
+        assert router.excluded == ("crashed",)  # by this turn alone
+    router.choice = asyncio.get_running_loop().create_future()
+    router.choice.set_result(CHOICE)
+    await model.choose(TURN, PROMPT)
+    assert router.excluded == ()

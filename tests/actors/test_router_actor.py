@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 
 import msgspec
+import pytest
 
+from actors import router_actor
 from actors.engines.engine import EngineStats
 from actors.messages import Placement, ReplicaCard, Settlement, encode
 from actors.router_actor import RouterActor
@@ -27,8 +29,8 @@ async def full() -> tuple[RouterActor, Choice]:
     return actor, taken
 
 
-async def choose(actor: RouterActor, turn: str) -> Decision:
-    ask = Ask(turn=turn, hashes=[], prompt_tokens=3, owner="ingress")
+async def choose(actor: RouterActor, turn: str, *exclude: str) -> Decision:
+    ask = Ask(turn=turn, hashes=[], prompt_tokens=3, owner="ingress", exclude=exclude)
     return decode(await actor.choose("m", encode(ask)))
 
 
@@ -109,3 +111,46 @@ async def test_turn_that_its_ingress_placed_while_it_waited_is_counted_once() ->
     await end(actor, taken)
     await end(actor, own)
     assert await turns(actor) == 0
+
+
+async def test_turn_that_is_asked_again_is_not_ended_by_the_clock_of_its_first_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(router_actor, "UNCLAIMED_FOR", 0.05)
+    actor, taken = await full()
+    await choose(actor, "second")
+    waits = asyncio.ensure_future(actor.admitted("m", "second"))
+    await asyncio.sleep(0)
+    await end(actor, taken)
+    first = decode(await waits)
+    assert isinstance(first, Choice)
+    await end(actor, first)  # declined
+    assert isinstance(await choose(actor, "third"), Choice)
+    assert isinstance(await choose(actor, "second"), Queued)
+    again = asyncio.ensure_future(actor.admitted("m", "second"))
+    done, _ = await asyncio.wait([again], timeout=0.2)
+    assert not done
+    again.cancel()
+
+
+async def test_turns_that_declined_a_replica_too_early_get_it_when_it_came() -> None:
+    actor, _ = await full()
+    assert isinstance(await choose(actor, "second", "new"), Queued)
+    waits = asyncio.ensure_future(actor.admitted("m", "second"))
+    await actor.report(encode(ReplicaCard("new", "m", 16, 1000, 8, [])), encode(EngineStats()))
+    assert not waits.done()
+    await actor.came("m", ["new"])
+    second = decode(await waits)
+    assert isinstance(second, Choice)
+    assert second.replica == "new"
+
+
+async def test_turn_that_may_not_go_where_there_is_room_holds_up_no_other() -> None:
+    actor, _ = await full()
+    assert isinstance(await choose(actor, "second", "new"), Queued)
+    await actor.report(encode(ReplicaCard("new", "m", 16, 1000, 8, [])), encode(EngineStats()))
+    await choose(actor, "third")
+    third = decode(await actor.admitted("m", "third"))
+    assert isinstance(third, Choice)
+    assert third.replica == "new"
+    assert await actor.queued("m") == 1

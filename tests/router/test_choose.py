@@ -151,7 +151,10 @@ def test_a_full_fleet_refuses_with_the_pace_it_has_seen() -> None:
     router = fleet(1, max_turns=2)
     first = chosen(router, ask([1], "a"), 0.0)
     chosen(router, ask([1], "b"), 0.0)
+    router.begun(first.reservation, 0.1)
     router.release(first.reservation, 8.0)
+    declined = chosen(router, ask([1], "e"), 8.0)
+    router.release(declined.reservation, 8.01)  # it was never begun: no pace of a turn
     chosen(router, ask([1], "c"), 8.0)
     assert router.choose(ask([1], "d"), 8.0) == Refusal("saturated", 4)
     assert router.counts["saturated"] == 1

@@ -267,6 +267,34 @@ async def test_turns_are_no_more_urgent_than_their_key_may_be(monkeypatch: Any) 
                 assert ("agent_hints.priority, agent_hints.tier" in ignored) == shown
 
 
+async def test_a_session_lends_no_urgency_that_its_key_may_not_have(monkeypatch: Any) -> None:
+    async with keyed(monkeypatch) as server:
+        low = bearer((await make(server, "acme", most_priority=2, most_tier=0))["key"])
+        free = bearer((await make(server, "acme"))["key"])
+        session, api = {"x-treadle-session": "s1"}, "/v1/chat/completions"
+        hints = {"agent_hints": {"priority": 9, "tier": 1}}
+        await server.http.post(api, json=asking(api, nvext=hints), headers=free | session)
+        await server.http.post(api, json=asking(api), headers=low | session)
+        assert server.engine.jobs[-1].priority == -2
+
+
+@pytest.mark.parametrize("bound", [10**30, 2**63, 11, -11])
+async def test_a_bound_that_no_turn_can_have_is_refused(monkeypatch: Any, bound: int) -> None:
+    async with keyed(monkeypatch) as server:
+        body = {"tenant": "acme", "most_tier": bound}
+        answer = await server.http.post(KEYS, json=body, headers=bearer(ADMIN))
+        assert answer.status_code == 400
+
+
+async def test_a_bound_below_zero_names_no_hint_that_nobody_gave(monkeypatch: Any) -> None:
+    async with keyed(monkeypatch) as server:
+        low = bearer((await make(server, "acme", most_priority=-5))["key"])
+        api = "/v1/chat/completions"
+        answer = await server.http.post(api, json=asking(api), headers=low)
+        assert server.engine.jobs[-1].priority == 5
+        assert "agent_hints" not in answer.headers.get("x-treadle-ignored", "")
+
+
 async def test_a_socket_needs_a_key_too(monkeypatch: Any) -> None:
     async with keyed(monkeypatch) as server:
         key = (await make(server, "acme"))["key"]

@@ -7,6 +7,7 @@ import contextlib
 import json
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -134,3 +135,20 @@ def dechunked(got: bytes) -> bytes:
         size, _, data = data.partition(b"\r\n")
         body, data = body + data[: int(size, 16)], data[int(size, 16) + 2 :]
     return body
+
+
+async def test_turn_whose_tools_we_run_waits_for_its_reader_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("mcp", reason="the extra `tools` is not installed")
+    from tests.serving.shops import shop  # noqa: PLC0415 - the extra
+
+    monkeypatch.setattr(socket_pace, "LOOK_EVERY", 0.01)
+    async with shop(tmp_path) as here:
+        here.server.engine.keeps_output = False
+        here.server.says({"endless": "word "})
+        fields = {"max_output_tokens": WORDS, "tools": [here.tool()]}
+        async with connected(here.server, **fields) as client:
+            await until(lambda: here.server.engine.aborts, within=30)
+            client.transport.abort()
+        await until(lambda: not len(here.server.conductor), within=30)
