@@ -20,10 +20,11 @@ ORDERS_WAIT = 20.0
 
 
 class Place(Struct, frozen=True):
-    """A turn that holds a place, and the ingress that owns it."""
+    """A turn that holds a place on a replica, and the ingress that owns it."""
 
     turn: str
     owner: str
+    replica: str
     rank: tuple[int, int]
     """How urgent it is: tier, then priority."""
 
@@ -38,20 +39,26 @@ class Preemption:
         return len(self._places)
 
     def placed(self, ask: Ask, choice: Choice) -> None:
-        self._places[choice.reservation] = Place(ask.turn, ask.owner, (ask.tier, ask.priority))
+        rank = (ask.tier, ask.priority)
+        self._places[choice.reservation] = Place(ask.turn, ask.owner, choice.replica, rank)
 
     def over(self, reservation: str) -> None:
         """A place is free; a stranger's is no error."""
         self._places.pop(reservation, None)
 
     def victim(self, ask: Ask, held: Container[str]) -> Place | None:
-        """Who has to make room for a turn that waits. None when nobody is less urgent.
+        """Who has to make room for a turn that waits. None when nobody is less urgent where it may
+        go.
 
         `held` are the reservations that the router still knows: it ends some by itself.
         """
         self._places = {name: place for name, place in self._places.items() if name in held}
         rank = (ask.tier, ask.priority)
-        less = [name for name, place in self._places.items() if place.rank < rank and place.owner]
+        less = [
+            name
+            for name, place in self._places.items()
+            if place.rank < rank and place.owner and place.replica not in ask.exclude
+        ]
         if not less:
             return None
         newest = min(reversed(less), key=lambda name: self._places[name].rank)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from actors import preemption
 from actors.preemption import Orders, Preemption
@@ -35,6 +36,11 @@ def placed(*asks: Ask) -> Preemption:
 def test_victim(running: list[Ask], waiting: Ask, parked: str | None) -> None:
     place = placed(*running).victim(waiting, {one.turn for one in running})
     assert (place.turn if place else None) == parked
+
+
+def test_nobody_makes_room_where_the_turn_may_not_go() -> None:
+    waiting = replace(ask("x", 5), exclude=("r",))
+    assert placed(ask("a", 0)).victim(waiting, {"a"}) is None
 
 
 def test_place_is_given_up_once() -> None:
