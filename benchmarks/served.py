@@ -38,13 +38,27 @@ PORT = "TREADLE_HTTP_PORT"
 """The variable in which a config finds the port that it was given."""
 
 RUN = """
+import _thread
+import os
+import signal
 import sys
+import threading
+import time
 import ray
 from ray.serve.scripts import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)
+starter = os.getppid()
+def mind():
+    while os.getppid() == starter:
+        time.sleep(2)
+    _thread.interrupt_main()
+threading.Thread(target=mind, daemon=True).start()
 ray.init(address="local", namespace="serve", include_dashboard=False)
 cli(["run", sys.argv[1]])
 """
-"""`serve run` without the dashboard, which takes a third of the CPU of a start."""
+"""`serve run` without the dashboard, which takes a third of a start's CPU. It ends as by Ctrl-C,
+also behind a shell's `&`, where that is ignored; and when who started it is gone, killed or not.
+"""
 
 KINDS = {  # what a process is, by a word of its command line
     "ingress": "ServeReplica:{app}:ingress",

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import cycle, islice
 
 import psutil
@@ -182,7 +183,7 @@ class Killer:
         return control.replicas(ENGINE), control.routed(), control.ingress()
 
     def _kill(self, kind: str, busy: list[int]) -> None:
-        control, server = self._control, self._server
+        control = self._control
         match kind:
             case "engine" | "freeze":
                 pid = self._chance.choice(busy)
@@ -195,7 +196,16 @@ class Killer:
             case "parser":
                 control.kill(self._chance.choice(sorted(control.parsers().values())))
             case _:
-                control.kill(server.process_of(kind).pid)
+                pid = until(f"a {kind}", partial(self._running, kind), within=REPLACED_WITHIN)
+                control.kill(pid)
+
+    def _running(self, kind: str) -> int:
+        """Its process, 0 while the last one that died is not replaced: the controller is in nobody's
+        way.
+        """
+        with contextlib.suppress(RuntimeError):
+            return int(self._server.process_of(kind).pid)
+        return 0
 
 
 async def chaos(
