@@ -22,7 +22,7 @@ NAMES = Kind("gossip_names", str)
 ALL = "all"
 BEAT_S = 1.0
 SILENT_BEATS = 15
-"""Beats after which what somebody said is forgotten."""
+"""Beats after which somebody is silent who should have spoken again: what he said is forgotten."""
 
 CALL_BEATS = 30
 """Beats between two times that a name is called out."""
@@ -72,9 +72,8 @@ class Gossip:
             await self._say(0)
 
     async def _say(self, beat: int) -> None:
-        life = SILENT_BEATS * self._beat
         said = [
-            write(SAID, topic, self.name, words, ttl=life * every)
+            write(SAID, topic, self.name, words, ttl=(every - 1 + SILENT_BEATS) * self._beat)
             for topic, (say, every) in self._topics.items()
             if beat % every == 0 and (words := say())
         ]

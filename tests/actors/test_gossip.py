@@ -44,6 +44,14 @@ async def test_a_slow_topic_is_told_now_and_then(rig: Rig) -> None:  # noqa: F81
     for _ in range(10):
         await gossip.once()
     assert counts == {"often": 10, "seldom": 2}
+    other = Gossip(rig.store, "b")
+    other.tell("seldom", lambda: b"")
+    rig.advance(SILENT_BEATS)  # it was told five beats ago
+    await other.once()
+    assert other.heard("seldom") == {"a": b"x"}
+    rig.advance(5)
+    await other.once()
+    assert other.heard("seldom") == {}
 
 
 async def test_the_last_word_is_of_every_topic_and_as_things_are_then(rig: Rig) -> None:  # noqa: F811
