@@ -37,7 +37,7 @@ async def test_before_the_first_token(api: str) -> None:
 @EACH
 async def test_between_two_tokens(api: str) -> None:
     async with serving(settings(**OFTEN)) as server:
-        server.says({"deltas": ["one ", "two ", "three"]}, tokens={"step_ms": 300})
+        server.says({"deltas": ["one ", "two ", "three"]}, tokens={"step_ms": 900})
         answer = await server.http.post(PATHS[api], json=ask(api, stream=True))
         events = [data for _, data in apis.parse(answer.content) if isinstance(data, dict)]
         later = events[next(n for n, one in enumerate(events) if '"one"' in json.dumps(one)) + 1 :]
