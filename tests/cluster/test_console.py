@@ -46,7 +46,8 @@ def played(server: Server) -> str:
     called = {"max_tokens": 500, "messages": [said], "tools": tools("messages")}
     ask(server, "/v1/messages", {"model": "lab-model"} | called)
     looked = {"input": "Please look at the orders.", "tools": [GATEWAY]}
-    ask(server, "/v1/responses", {"model": "lab-model"} | looked)
+    done = ask(server, "/v1/responses", {"model": "lab-model"} | looked)["output"]
+    assert "mcp_call" in [item["type"] for item in done], done
 
     def written() -> str:
         rows = ask(server, f"/console/api/sessions?q={SESSION}")["sessions"]

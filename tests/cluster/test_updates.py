@@ -56,4 +56,4 @@ def test_a_rolling_update_cuts_no_stream(server: Server, control: Control, drive
     assert seen.wrong == []
     assert seen.cut == 0
     assert seen.whole > CLIENTS
-    control.assert_idle(30)  # what the replaced ingress told of itself is no longer told
+    control.assert_idle(60)  # what the replaced ingress told of itself is forgotten after 25 s
