@@ -12,7 +12,7 @@ import pytest
 from actors import model_service, router_asking
 from actors.fleet import Fleet
 from actors.messages import ReplicaCard
-from actors.model_service import ModelService
+from actors.model_service import ChoiceTaken, ModelService
 from actors.serving import ModelFolder, ModelSpec
 from prompts.prompter import Prompt
 from router.decision import Choice, Decision, Queued, Refusal
@@ -72,6 +72,15 @@ def service(router: Router, *, deaf: str = "") -> ModelService:
         None,  # type: ignore[arg-type]
         lambda card: card.replica not in deaf,
     )
+
+
+async def queued(router: Router, model: ModelService) -> asyncio.Future[ChoiceTaken]:
+    """A turn that waits for a place."""
+    router.choice.set_result(Queued("t", 0))
+    waiting = asyncio.ensure_future(model.choose(TURN, PROMPT))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    return waiting
 
 
 async def test_choice_of_the_router_is_taken_and_the_others_stand_by() -> None:
@@ -207,11 +216,8 @@ async def test_replica_of_which_serve_has_not_told_yet_is_declined_and_not_let_g
 
 async def test_replica_that_came_while_the_turn_waited_is_taken() -> None:
     router = Router()
-    router.choice.set_result(Queued("t", 0))
     model = service(router)
-    waiting = asyncio.ensure_future(model.choose(TURN, PROMPT))
-    for _ in range(3):
-        await asyncio.sleep(0)
+    waiting = await queued(router, model)
     model.fleet.replace(there("abcd"))
     router.admission.set_result(Choice("d", 0, "load", "t/1"))
     taken = await waiting
@@ -233,11 +239,8 @@ async def test_replica_that_serve_has_let_go_is_told_of() -> None:
 
 async def test_place_is_given_back_when_all_replicas_went_while_the_turn_waited() -> None:
     router = Router()
-    router.choice.set_result(Queued("t", 0))
     model = service(router)
-    waiting = asyncio.ensure_future(model.choose(TURN, PROMPT))
-    for _ in range(3):
-        await asyncio.sleep(0)
+    waiting = await queued(router, model)
     model.fleet.replace({})
     router.admission.set_result(Choice("new", 0, "load", "t/1"))
     with pytest.raises(UnavailableError):
