@@ -2,7 +2,8 @@
 
 Turns are told to it by its recorder, a tap. Nothing is written while a turn runs: lines of turns
 that are over wait in a bounded queue for one task that works them off in batches, beside the loop
-where that takes long. A store or a machine that is behind loses records and costs no turn.
+where that takes long. What a store that is away does not take is written when it is back; what is
+too much to wait is lost, and costs no turn.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import asdict, replace
@@ -53,6 +55,10 @@ BUSY = 32
 """Waiting lines from which prompts are not taken apart any more."""
 BEAT = 2.0
 """Seconds between two looks at what is in the air."""
+AGAIN = 0.5
+"""Seconds after which a write that the store did not take is made again."""
+
+Step = Callable[[], Awaitable[bool]]
 
 
 class BoardSettings(Struct, frozen=True):
@@ -118,7 +124,7 @@ class Board:
             beats.cancel()
 
     async def settled(self) -> None:
-        """Wait until every turn that is over is written (or lost)."""
+        """Wait until every turn that is over is written (or was too much to wait)."""
         await self._idle.wait()
 
     async def beat(self) -> None:
@@ -145,7 +151,9 @@ class Board:
                 broken = await asyncio.to_thread(self._taken_apart, batch, busy=busy)
                 for line, detail, before in broken:
                     detail.broken = await self._explained(line, before)
-                await self._write(batch)
+                for step in self._steps(batch):
+                    while not await step():  # noqa: ASYNC110 - the store tells nobody
+                        await asyncio.sleep(AGAIN)
             except Exception:
                 self.missed += len(batch)
                 log.exception("%d turns are not on the board", len(batch))
@@ -192,7 +200,8 @@ class Board:
         told = PrefixBreak(**asdict(found))
         return replace(told, before="", after="") if self.settings.redact else told
 
-    async def _write(self, batch: Sequence[tuple[Line, Detail]]) -> None:
+    def _steps(self, batch: Sequence[tuple[Line, Detail]]) -> list[Step]:
+        """What is to be written of the batch, each step until the store has it."""
         ttl, fresh, ended = self.settings.ttl, [], OrderedDict[str, list[Line]]()
         writes: dict[str, Write] = {}
         for line, detail in batch:
@@ -206,13 +215,14 @@ class Board:
             if is_new:
                 fresh.append(name)
             writes[name] = write(ROW, "", name, row, ttl=ttl)
-        await self._store.put(*writes.values())
-        for session, lines in ended.items():
-            keep = self.settings.turns
-            await self._store.append(LINES, "", session, lines, ttl=ttl, keep=keep)
-        keep = self.settings.sessions
-        await self._store.append(ROWS, "", ALL, fresh, ttl=ttl, keep=keep)
-        await self._store.append(FEED, "", ALL, self._told(ended), ttl=ttl, keep=256)
+        append = partial(self._store.append, ttl=ttl)
+        turns, sessions = self.settings.turns, self.settings.sessions
+        return [
+            partial(self._store.put, *writes.values()),
+            *(partial(append, LINES, "", name, lines, keep=turns) for name, lines in ended.items()),
+            partial(append, ROWS, "", ALL, fresh, keep=sessions),
+            partial(append, FEED, "", ALL, self._told(ended), keep=256),
+        ]
 
     def _told(self, sessions: Collection[str]) -> list[str]:
         """Entries of the feed: no two are the same."""

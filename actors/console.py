@@ -102,7 +102,8 @@ class Console:
 
     async def session(self, name: str) -> SessionView:
         """Raises NotFoundError."""
-        lines = await self._store.items(LINES, "", name)
+        kept = await self._store.items(LINES, "", name)
+        lines = list({line.turn: line for line in kept}.values())  # what came late came twice
         live = [line for line in await self.live() if line.session == name]
         rows = await self._once("rows", self._rows)
         row = next((row for row in rows if row.session == name), None)

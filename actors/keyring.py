@@ -12,7 +12,7 @@ from access import keys
 from access.keys import Allowance, Key, Scope
 from sessions.records import Kind
 from sessions.store import FOREVER, Store, write
-from turns.errors import NotFoundError
+from turns.errors import NotFoundError, UnavailableError
 
 KEY = Kind("api_key", Key, needed=True)
 IDS = Kind("api_key_ids", str, needed=True)
@@ -20,6 +20,7 @@ MOST = 100_000
 """Keys that are listed; of more, those made last."""
 
 NAME = "all"
+LOST = "the store did not confirm it; ask again"
 
 
 class Keyring:
@@ -39,7 +40,9 @@ class Keyring:
         allowance: Allowance | None = None,
         days: float = 0.0,
     ) -> tuple[Key, str]:
-        """A new key: what is kept of it, and the key itself. It expires after `days`, if given."""
+        """A new key: what is kept of it, and the key itself. It expires after `days`, if given.
+        Raises UnavailableError where it could not be kept.
+        """
         key_id, secret, now = secrets.token_hex(6), secrets.token_urlsafe(32), self._clock()
         key = Key(
             id=key_id,
@@ -52,8 +55,9 @@ class Keyring:
             created=now,
             expires=now + days * 86_400 if days else 0.0,
         )
-        await self._store.put(write(KEY, "", key_id, key, ttl=FOREVER))
-        await self._store.append(IDS, "", NAME, [key_id], ttl=FOREVER, keep=MOST)
+        await self._keep(key)
+        if not await self._store.append(IDS, "", NAME, [key_id], ttl=FOREVER, keep=MOST):
+            raise UnavailableError(LOST, retry_after=1)
         return key, keys.spell(key_id, secret)
 
     async def find(self, key_id: str) -> Key | None:
@@ -67,11 +71,16 @@ class Keyring:
         return [key for key in found if key is not None]
 
     async def revoke(self, key_id: str) -> Key:
-        """End a key for ever. Raises NotFoundError."""
+        """End a key for ever. Raises NotFoundError, UnavailableError."""
         key = await self.find(key_id)
         if key is None:
             raise NotFoundError(f"there is no key '{key_id}'")
         if not key.revoked:
             key = replace(key, revoked=self._clock())
-            await self._store.put(write(KEY, "", key_id, key, ttl=FOREVER))
+            await self._keep(key)
         return key
+
+    async def _keep(self, key: Key) -> None:
+        """Nobody may believe in a key that was not kept, or in the end of one that still opens."""
+        if not await self._store.put(write(KEY, "", key.id, key, ttl=FOREVER)):
+            raise UnavailableError(LOST, retry_after=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 from collections.abc import Sequence
 
@@ -140,6 +142,8 @@ def server_tools(
     allowed = [
         AllowedServer(one.url, os.path.expandvars(one.connect), one.own) for one in chosen.allow
     ]
+    with contextlib.suppress(ImportError):  # now: it takes half a second, in which no turn goes on
+        importlib.import_module("actors.server_tools.upstream")
     bounds = ServerToolLimits(chosen.steps, chosen.call_s, chosen.list_s)
     return ServerTools(ingress, allowed, bounds, calls)
 

@@ -1,17 +1,18 @@
 """A store that never fails a turn and never slows one: what stands before Redis.
 
 Each call has a bounded time. The first failure (or a time in which nothing at all was answered)
-opens the breaker: from then on calls answer at once
-with "nothing there", and what they would have written is lost, while one task asks the store
-whether it is back, at growing intervals. Only a record that a turn cannot go on without (a
-response to continue) is an error to miss: UnavailableError, never a false "not found".
+opens the breaker: from then on calls answer at once with "nothing there" or "not written", while
+one task asks the store whether it is back, at growing intervals. Only a record that a turn cannot
+go on without (a response to continue) is an error to miss: UnavailableError, never a false "not
+found".
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol, TypeVar
 
 from sessions.records import Kind, RecordError, SessionRecord, SessionSeen, touched
@@ -20,6 +21,11 @@ from turns.errors import UnavailableError
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+LOOKS = 5
+"""In so many parts a time-out passes."""
+NEEDED_TIMES = 8
+"""As much longer is waited until a record is written that a turn cannot go on without."""
 
 
 class StoreTap(Protocol):
@@ -72,8 +78,11 @@ class GuardedStore:
     async def end_session(self, owner: str, key: str) -> bool:
         return await self._call("end_session", lambda: self._store.end_session(owner, key), False)
 
-    async def put(self, *writes: Write) -> None:
-        await self._call("put", lambda: self._store.put(*writes), None)
+    async def put(self, *writes: Write) -> bool:
+        needed = any(w.kind.needed for w in writes)
+        return await self._call(
+            "put", lambda: self._store.put(*writes), False, patience=self._to_write(needed)
+        )
 
     async def get(
         self, kind: Kind[T], owner: str, *ids: str, renew: float | None = None
@@ -88,11 +97,12 @@ class GuardedStore:
 
     async def append(
         self, kind: Kind[T], owner: str, name: str, records: Sequence[T], *, ttl: float, keep: int
-    ) -> None:
-        await self._call(
+    ) -> bool:
+        return await self._call(
             "append",
             lambda: self._store.append(kind, owner, name, records, ttl=ttl, keep=keep),
-            None,
+            False,
+            patience=self._to_write(kind.needed),
         )
 
     async def items(self, kind: Kind[T], owner: str, name: str) -> list[T]:
@@ -119,16 +129,18 @@ class GuardedStore:
         call: Callable[[], Coroutine[Any, Any, R]],
         nothing: R,
         kind: Kind[Any] | None = None,
+        patience: float | None = None,
     ) -> R:
         if not self.away:
             answers = self._answers
+            patience = patience or self._timeout
             try:
-                async with asyncio.timeout(self._timeout):
+                async with _patient(patience):
                     answer = await call()
                 self._answers += 1
             except TimeoutError:
                 # Late while others are answered is load, not a store that is away.
-                late = f"no answer in {self._timeout:g} s"
+                late = f"no answer in {patience:g} s"
                 if self._answers == answers:
                     self._open(operation, late)
                 else:
@@ -148,6 +160,9 @@ class GuardedStore:
             )
         return nothing
 
+    def _to_write(self, needed: bool) -> float:
+        return self._timeout * (NEEDED_TIMES if needed else 1)
+
     def _open(self, operation: str, error: str) -> None:
         if self._probe is None:
             self._tap.redis_trouble(operation, error, self._clock(), away=True)
@@ -159,7 +174,7 @@ class GuardedStore:
             await asyncio.sleep(pause)
             pause = min(2 * pause, self._longest_probe)
             try:
-                async with asyncio.timeout(self._timeout):
+                async with _patient(self._timeout):
                     await self._store.ping()
             except Exception:  # noqa: BLE001, S112 as in _call; the tap was told at the beginning
                 continue
@@ -167,3 +182,29 @@ class GuardedStore:
         self._probe = None
         now = self._clock()
         self._tap.redis_recovered(now - since, now)
+
+
+@asynccontextmanager
+async def _patient(seconds: float) -> AsyncIterator[None]:
+    """`asyncio.timeout` that lets the event loop look for the answer in between: a loop that stood
+    still is no store that is late, and uses up one of the looks however long it took.
+    """
+    loop = asyncio.get_running_loop()
+    timer: asyncio.TimerHandle
+
+    def look(left: int) -> asyncio.TimerHandle:
+        return loop.call_later(seconds / LOOKS, looked, left)
+
+    def looked(left: int) -> None:
+        nonlocal timer
+        if left:
+            timer = look(left - 1)
+        else:
+            scope.reschedule(loop.time())
+
+    timer = look(LOOKS - 1)
+    try:
+        async with asyncio.timeout(None) as scope:
+            yield
+    finally:
+        timer.cancel()

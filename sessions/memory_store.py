@@ -55,10 +55,11 @@ class MemoryStore:
     async def end_session(self, owner: str, key: str) -> bool:
         return await self.delete(_SESSION, owner, key) > 0
 
-    async def put(self, *writes: Write) -> None:
+    async def put(self, *writes: Write) -> bool:
         encoded = [(w, w.kind.encode(w.record), checked(w.ttl)) for w in writes]
         for w, value, ttl in encoded:
             self._set((w.kind.name, w.owner, w.name), [value], ttl)
+        return True
 
     async def get(
         self, kind: Kind[T], owner: str, *ids: str, renew: float | None = None
@@ -76,14 +77,15 @@ class MemoryStore:
 
     async def append(
         self, kind: Kind[T], owner: str, name: str, records: Sequence[T], *, ttl: float, keep: int
-    ) -> None:
+    ) -> bool:
         if not records:
-            return
+            return True
         key = (kind.name, owner, name)
         entry = self._find(key)
         before = entry.values if entry else []
         after = [*before, *(kind.encode(record) for record in records)]
         self._set(key, after[-keep:], checked(ttl))
+        return True
 
     async def items(self, kind: Kind[T], owner: str, name: str) -> list[T]:
         entry = self._find((kind.name, owner, name))

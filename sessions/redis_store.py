@@ -116,14 +116,15 @@ class RedisStore:
         async with _reached(self.url):
             return bool(await self._redis.delete(_key("session", owner, key)))
 
-    async def put(self, *writes: Write) -> None:
+    async def put(self, *writes: Write) -> bool:
         if not writes:
-            return
+            return True
         async with _reached(self.url), self._redis.pipeline(transaction=False) as pipe:
             for w in writes:
                 value = w.kind.encode(w.record)
                 pipe.set(_key(w.kind.name, w.owner, w.name), value, px=_life(w.ttl))
             await pipe.execute()
+        return True
 
     async def get(
         self, kind: Kind[T], owner: str, *ids: str, renew: float | None = None
@@ -149,9 +150,9 @@ class RedisStore:
 
     async def append(
         self, kind: Kind[T], owner: str, name: str, records: Sequence[T], *, ttl: float, keep: int
-    ) -> None:
+    ) -> bool:
         if not records:
-            return
+            return True
         key, expires = _key(kind.name, owner, name), _life(ttl)
         async with _reached(self.url), self._redis.pipeline(transaction=True) as pipe:
             pipe.rpush(key, *(kind.encode(record) for record in records))
@@ -161,6 +162,7 @@ class RedisStore:
             else:
                 pipe.pexpire(key, expires)
             await pipe.execute()
+        return True
 
     async def items(self, kind: Kind[T], owner: str, name: str) -> list[T]:
         async with _reached(self.url):

@@ -54,8 +54,10 @@ class Store(Protocol):
         """Forget the session record; says whether there was one."""
         ...
 
-    async def put(self, *writes: Write) -> None:
-        """Put records, over those of the same name."""
+    async def put(self, *writes: Write) -> bool:
+        """Put records, over those of the same name; says whether they are written, which only a
+        store that may be away answers with no.
+        """
         ...
 
     async def get(
@@ -70,9 +72,9 @@ class Store(Protocol):
 
     async def append(
         self, kind: Kind[T], owner: str, name: str, records: Sequence[T], *, ttl: float, keep: int
-    ) -> None:
+    ) -> bool:
         """Add to the end of a list, of which the last `keep` records stay; the list lives on for
-        `ttl` seconds from now. Nothing to add changes nothing.
+        `ttl` seconds from now. Nothing to add changes nothing. Says what `put` says.
         """
         ...
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -85,12 +86,11 @@ def test_its_own_pages_listen_where_they_may(
     ],
 )
 def test_serve_still_writes_what_is_changed(line: str) -> None:
-    pytest.importorskip("ray")
-    from ray.serve._private.haproxy_templates import (  # noqa: PLC0415 - not everywhere
-        HAPROXY_CONFIG_TEMPLATE,
-    )
-
-    assert line in HAPROXY_CONFIG_TEMPLATE
+    ray = find_spec("ray")  # read, not imported: its warnings would be errors here
+    if ray is None or ray.origin is None:
+        pytest.skip("ray is not installed")
+    templates = Path(ray.origin).parent / "serve/_private/haproxy_templates.py"
+    assert line in templates.read_text()
 
 
 def test_its_admin_socket_is_its_users(tmp_path: Path) -> None:

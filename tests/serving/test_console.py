@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from actors.board import ROW, ROWS, Board, BoardSettings
+from actors.console import Console
 from actors.console_access import may_see_console
 from actors.model_names import ModelNames
 from actors.news import WAITING, Reader
@@ -317,6 +318,43 @@ async def test_a_board_that_is_behind_loses_turns_and_says_so(
     await asyncio.wait_for(board.settled(), 10)
     running.cancel()
     assert len(await board._store.items(ROWS, "", "all")) == 1
+
+
+class Unsteady(MemoryStore):
+    """Takes a write only when it is asked for the third time, each that comes after another."""
+
+    asked = 0
+
+    def _taken(self) -> bool:
+        self.asked += 1
+        return self.asked % 3 == 0
+
+    async def put(self, *writes: Write) -> bool:
+        return self._taken() and await super().put(*writes)
+
+    async def append(self, *of: Any, **how: Any) -> bool:
+        written = await super().append(*of, **how)  # too late, but there
+        return self._taken() and written
+
+
+async def test_what_the_store_does_not_take_is_written_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("actors.board.AGAIN", 0.0)
+    store = Unsteady()
+    board = board_of(store, "a")
+    monkeypatch.setattr(board, "_beat_forever", asyncio.Event().wait)
+    for n in range(4):
+        board._over(Line(f"t{n}", f"s{n % 2}", float(n)), "", ())
+    running = asyncio.ensure_future(board.run_forever())
+    await asyncio.wait_for(board.settled(), 10)
+    running.cancel()
+    console = Console(store, board.settings)
+    assert (await console.sessions()).total == 2
+    view = await console.session("s1")
+    assert [line.turn for line in view.turns] == ["t1", "t3"]
+    assert view.session.turns == 2
+    assert board.missed == 0
 
 
 async def test_many_sessions_are_read_at_once(server: Server) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from sessions.guarded_store import GuardedStore
 from sessions.memory_store import MemoryStore
 from sessions.records import LEDGER, REPLY, RESPONSE, TURNS, Kind, SessionSeen, StoredResponse
 from sessions.redis_store import RedisStore
-from sessions.store import write
+from sessions.store import Write, write
 from sessions.valkey_server import EmbeddedValkey
 from turns.errors import UnavailableError
 
@@ -83,7 +84,7 @@ async def every_call(store: GuardedStore) -> list[object]:
 
 
 async def test_while_redis_serves_the_guard_is_not_felt(rig: Rig) -> None:
-    assert await every_call(rig.store) == [None, False, None, [b"a", None], 1, None, ["t"]]
+    assert await every_call(rig.store) == [None, False, True, [b"a", None], 1, True, ["t"]]
     assert (await rig.store.touch_session(SEEN, 60)).turns == 1
     assert (await rig.store.touch_session(SEEN, 60)).turns == 2
     await rig.store.ping()
@@ -93,7 +94,7 @@ async def test_while_redis_serves_the_guard_is_not_felt(rig: Rig) -> None:
 async def test_a_killed_redis_fails_no_call_and_is_told_once(rig: Rig) -> None:
     await rig.store.put(write(LEDGER, "o", "a", b"kept", ttl=60))
     rig.kill()
-    assert await every_call(rig.store) == [None, False, None, [None, None], 0, None, []]
+    assert await every_call(rig.store) == [None, False, False, [None, None], 0, False, []]
     assert (await rig.store.touch_session(SEEN, 60)).turns == 1
     assert rig.store.away
     assert rig.tap.away
@@ -165,6 +166,31 @@ async def test_late_answers_among_others_open_nothing() -> None:
         assert not store.away
         assert await store.session("o", "s") is None
         assert store.away
+    await store.close()
+
+
+async def test_a_loop_that_stood_still_is_no_late_store(rig: Rig) -> None:
+    asking = asyncio.ensure_future(rig.store.session("o", "s"))
+    await asyncio.sleep(0)
+    time.sleep(0.5)  # noqa: ASYNC251 - twice the time-out, in which nothing is read
+    assert await asking is None
+    assert not rig.tap.troubles
+    assert not rig.store.away
+
+
+async def test_what_a_turn_needs_is_given_longer_to_be_written() -> None:
+    class Slow(MemoryStore):
+        async def put(self, *writes: Write) -> bool:
+            await slow.wait()
+            return await super().put(*writes)
+
+    slow, tap = asyncio.Event(), RecordingTap()
+    store = GuardedStore(Slow(), tap, timeout=0.05)
+    needed = asyncio.ensure_future(store.put(write(RESPONSE, "o", "resp_1", RESPONSE_1, ttl=60)))
+    assert not await store.put(write(LEDGER, "o", "a", b"", ttl=60))
+    slow.set()
+    assert await needed
+    assert [operation for operation, _ in tap.troubles] == ["put"]
     await store.close()
 
 
