@@ -6,7 +6,7 @@ raise TreadleError, which is spelled here as the client's API spells it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -24,7 +24,7 @@ def pages(
     ingress: Ingress,
     routers: Sequence[APIRouter] = (),
     *,
-    figures: Callable[[], bytes],
+    figures: Callable[[], Awaitable[bytes]],
 ) -> FastAPI:
     """The application; `ingress` is all that its own pages show. `figures` is what Prometheus
     scrapes.
@@ -50,7 +50,7 @@ def pages(
 
     @app.get("/metrics")
     async def metrics() -> Response:
-        return Response(figures(), media_type="text/plain; version=0.0.4; charset=utf-8")
+        return Response(await figures(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.post("/api/event_logging/{rest:path}")
     async def telemetry(rest: str) -> Response:  # noqa: ARG001 - FastAPI hands it in by its name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
 import os
@@ -127,9 +128,13 @@ class Outside:
     def _snapshot(self) -> bytes:
         return self._ingress.figures.snapshot()
 
-    def figures(self) -> bytes:
-        """What Prometheus scrapes: the figures of all ingresses, whichever of them is asked."""
-        return self._ingress.figures.render(self._name, self.gossip.heard(FIGURES))
+    async def figures(self) -> bytes:
+        """What Prometheus scrapes: the figures of all ingresses, whichever of them is asked.
+
+        Beside the event loop: 4 ms of CPU for each of them.
+        """
+        render = self._ingress.figures.render
+        return await asyncio.to_thread(render, self._name, self.gossip.heard(FIGURES))
 
 
 def server_tools(
