@@ -75,8 +75,10 @@ def admin_pages(keyring: Keyring, doors: Doorkeeper, audit: Audit) -> APIRouter:
 
     @router.delete("/keys/{key_id}")
     async def revoke(key_id: str, request: Request) -> Response:
-        key = await keyring.revoke(key_id)
-        doors.forget(key_id)
+        try:
+            key = await keyring.revoke(key_id)
+        finally:  # the store may have taken what it did not confirm
+            doors.forget(key_id)
         audit.changed("key_revoked", **_who(request), key=key.id, tenant=key.tenant)
         return answer(msgspec.json.encode(shown(key)))
 

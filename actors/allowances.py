@@ -17,6 +17,7 @@ from access.usage import Usage, admit, entered, left, rolled
 from actors.gossip import Gossip
 from observe.seen import TurnEnded, TurnFailed
 from observe.taps import Quiet
+from turns.events import Usage as Tokens
 
 TOPIC = "usage"
 _encode = msgpack.Encoder().encode
@@ -51,11 +52,10 @@ class Allowances(Quiet):
             self._usages[key] = left(self._usages[key], tokens, self._clock())
 
     def turn_ended(self, seen: TurnEnded) -> None:
-        usage = seen.usage
-        self.leave(seen.names.turn, max(0, usage.input - usage.cached) + usage.output)
+        self.leave(seen.names.turn, _cost(seen.usage))
 
     def turn_failed(self, seen: TurnFailed) -> None:
-        self.leave(seen.names.turn)
+        self.leave(seen.names.turn, _cost(seen.usage))
 
     def share(self, gossip: Gossip) -> None:
         """From now on, count with the other ingresses."""
@@ -76,9 +76,10 @@ class Allowances(Quiet):
         """What each key uses here now; keys that use nothing are forgotten."""
         now = self._clock()
         rolls = {key: rolled(usage, now) for key, usage in self._usages.items()}
-        self._usages = {
-            key: usage
-            for key, usage in rolls.items()
-            if usage.turns or usage.requests or usage.requests_before or usage.tokens_before
-        }
+        self._usages = {key: usage for key, usage in rolls.items() if usage != Usage(usage.window)}
         return dict(self._usages)
+
+
+def _cost(usage: Tokens) -> int:
+    """What a limit counts: prompt tokens that no cache held, and what was generated."""
+    return max(0, usage.input - usage.cached) + usage.output

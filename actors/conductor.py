@@ -329,7 +329,7 @@ class Conductor:
                 asyncio.get_running_loop().call_later(grace, task.cancel)
             else:
                 task.cancel()
-        flight.watch.landed()
+        flight.watch.landed(len(flight.ids))
 
 
 def bound(flight: Flight) -> bool:

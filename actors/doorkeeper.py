@@ -56,6 +56,7 @@ class Doorkeeper:
         self._admins = tuple(admins)
         self._clock = clock
         self._known: OrderedDict[str, tuple[Key | None, float]] = OrderedDict()
+        self._changes = 0
 
     async def caller(self, headers: Mapping[str, str], scope: Scope | None) -> Caller:
         """Who calls, and may do what the scope stands for. Raises AuthenticationError,
@@ -76,7 +77,8 @@ class Doorkeeper:
         return caller
 
     def forget(self, key_id: str) -> None:
-        """The key has changed."""
+        """The key has changed; what is being looked up just now is not remembered."""
+        self._changes += 1
         self._known.pop(key_id, None)
 
     async def _good(self, secret: str) -> Key:
@@ -94,12 +96,15 @@ class Doorkeeper:
         known, at = self._known.get(key_id, (None, -1e18))
         if now - at < self.rules.cache_s:
             return known
+        changes = self._changes
         try:
             found = await self._look_up(key_id)
         except UnavailableError:
             if known is not None and now - at < self.rules.stale_s:
                 return known
             raise
+        if changes != self._changes:
+            return found
         self._known[key_id] = (found, now)
         self._known.move_to_end(key_id)
         while len(self._known) > KNOWN:

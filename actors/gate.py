@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from msgspec.structs import replace
@@ -18,7 +19,16 @@ from access.keys import read
 from access.surface import scope_for
 from actors.doorkeeper import Doorkeeper
 from actors.exchange import REQUEST_ID, respond
-from actors.reception import CALLER, Receive, Scope, header_map, local_path, request_id, shown
+from actors.reception import (
+    CALLER,
+    CALLER_NOW,
+    Receive,
+    Scope,
+    header_map,
+    local_path,
+    request_id,
+    shown,
+)
 from actors.stream import Send
 from observe.audit import Audit
 from protocols.registry import APIS
@@ -74,17 +84,31 @@ class Gate:
         if scope["type"] not in {"http", "websocket"}:
             await self.inside(scope, receive, send)
             return
-        headers, path = header_map(scope), local_path(scope)
+        headers = header_map(scope)
         try:
             if sum(len(name) + len(value) for name, value in scope["headers"]) > self._most:
                 raise InvalidRequestError(f"the headers are over {self._most} bytes; send fewer")
-            caller = await self._doors.caller(headers, self._needed(scope, path, headers))
+            caller = await self._caller(scope, headers)
         except TreadleError as error:
             await self._refused(scope, receive, send, headers, error)
             return
-        await self.inside(
-            _passed(scope, replace(caller, secret=Shown(shown(headers)))), receive, send
-        )
+        passed = _passed(scope, caller)
+        if scope["type"] == "websocket":
+            passed[CALLER_NOW] = partial(self._caller_now, scope, headers)
+        await self.inside(passed, receive, send)
+
+    async def _caller(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
+        needed = self._needed(scope, local_path(scope), headers)
+        caller = await self._doors.caller(headers, needed)
+        return replace(caller, secret=Shown(shown(headers)))
+
+    async def _caller_now(self, scope: Scope, headers: Mapping[str, str]) -> Caller:
+        """Who calls on a connection that was let in before. Raises what refuses it now."""
+        try:
+            return await self._caller(scope, headers)
+        except TreadleError as error:
+            self._note(scope, headers, error, uuid.uuid4().hex)
+            raise
 
     def _needed(self, scope: Scope, path: str, headers: Mapping[str, str]) -> AccessScope | None:
         """A preflight comes without a key by design, and is told which headers may come."""
@@ -100,16 +124,7 @@ class Gate:
         error: TreadleError,
     ) -> None:
         name, path = request_id(headers, uuid.uuid4().hex), local_path(scope)
-        known = read(shown(headers))
-        self._tell(error.kind)
-        self._audit.refused(
-            kind=error.kind,
-            request=name,
-            method=scope.get("method", scope["type"]),
-            path=path,
-            client=client_of(scope, headers),
-            key=known[0] if known else "",
-        )
+        self._note(scope, headers, error, name)
         status, own, body = self._refuse(path, headers, error, name)
         if isinstance(error, InvalidRequestError):
             status = TOO_LARGE
@@ -128,6 +143,20 @@ class Gate:
         start = {"type": "websocket.http.response.start", "status": status, "headers": raw}
         await send(start)
         await send({"type": "websocket.http.response.body", "body": body})
+
+    def _note(
+        self, scope: Scope, headers: Mapping[str, str], error: TreadleError, name: str
+    ) -> None:
+        known = read(shown(headers))
+        self._tell(error.kind)
+        self._audit.refused(
+            kind=error.kind,
+            request=name,
+            method=scope.get("method", scope["type"]),
+            path=local_path(scope),
+            client=client_of(scope, headers),
+            key=known[0] if known else "",
+        )
 
 
 def _passed(scope: Scope, caller: Caller) -> Scope:

@@ -20,6 +20,11 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 CALLER = "treadle.caller"
 """Where the gate puts the caller in the ASGI scope."""
 
+CALLER_NOW = "treadle.caller_now"
+"""Where it puts, for a connection that outlives a request, how to ask again who calls."""
+
+Who = Callable[[], Awaitable[Caller]]
+
 ANYONE = Caller()
 INLINE = 65_536
 """Bytes of a coded body up to which decoding it on the event loop is cheaper than a thread."""

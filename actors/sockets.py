@@ -20,9 +20,11 @@ from actors.exchange import WholeExchange, failure
 from actors.flights import Flight
 from actors.intake import Intake, Read
 from actors.reception import (
+    CALLER_NOW,
     Asked,
     ClientGoneError,
     Scope,
+    Who,
     caller,
     header_map,
     local_path,
@@ -33,7 +35,7 @@ from actors.socket_pace import SocketPace
 from protocols import ids
 from protocols.bodies import invalid
 from protocols.responses import socket, stored
-from turns.errors import TreadleError
+from turns.errors import AuthenticationError, ForbiddenError, TreadleError
 from turns.events import TurnFailed
 from turns.reply import Reply
 
@@ -45,6 +47,7 @@ WAITING = 16
 """Frames that may wait while a response runs; a client that sends more waits itself."""
 
 NO_SUCH_PATH = 4404
+POLICY_VIOLATION = 1008
 INTERNAL = "something went wrong inside the server; the request id finds it in the log"
 
 
@@ -69,14 +72,17 @@ class Sockets:
         await send({"type": "websocket.accept"})
         headers = header_map(scope)
         asked = Asked(request_id(headers, uuid.uuid4().hex), headers, b"", caller(scope, headers))
-        await Connection(self._intake, asked, send).run(receive)
+        await Connection(self._intake, asked, send, scope.get(CALLER_NOW)).run(receive)
 
 
 class Connection:
-    """One client. Frames are answered in their order; leaving ends what runs."""
+    """One client. Frames are answered in their order; leaving ends what runs. `who` gives who calls
+    at each of them: a key may end, or change, while the connection is open.
+    """
 
-    def __init__(self, intake: Intake, asked: Asked, send: Send) -> None:
+    def __init__(self, intake: Intake, asked: Asked, send: Send, who: Who | None) -> None:
         self._intake = intake
+        self._who = who
         self._asked = asked
         self._send = send
         self._known: dict[str, Earlier] = {}
@@ -105,6 +111,8 @@ class Connection:
             frame = await self._frames.get()
             turn_id = uuid.uuid4().hex
             try:
+                if not await self._let_in():
+                    return
                 await self._answer(frame, turn_id)
             except TreadleError as error:
                 await self._say([socket.error_frame(error)])
@@ -113,6 +121,18 @@ class Connection:
             except Exception as error:  # noqa: BLE001 - the connection must outlive our defects
                 self._intake.ingress.defect(turn_id, error)
                 await self._say([socket.error_frame(TreadleError(INTERNAL))])
+
+    async def _let_in(self) -> bool:
+        """Whether the key that opened the connection is still good: its end is the connection's."""
+        if self._who is None:
+            return True
+        try:
+            self._asked = replace(self._asked, caller=await self._who())
+        except (AuthenticationError, ForbiddenError) as error:
+            await self._say([socket.error_frame(error)])
+            await self._send({"type": "websocket.close", "code": POLICY_VIOLATION})
+            return False
+        return True
 
     async def _answer(self, frame: bytes, turn_id: str) -> None:
         self._check(frame)

@@ -145,9 +145,10 @@ class TurnWatch:
     def generated(self, ids: Sequence[int]) -> None:
         self._output = ids
 
-    def landed(self) -> None:
+    def landed(self, generated: int) -> None:
         replica = "" if self._taken is None else self._taken.replica
         self.leave()
+        self._fold.broken_off(generated)
         now, heard, reply = time.time(), self._heard, self._fold.reply()
         names, seconds = heard.names, now - heard.at
         ready = 0
@@ -161,7 +162,8 @@ class TurnWatch:
         if reply.failed is not None:
             kind, message = reply.failed.kind, reply.failed.message
             streamed = bool(reply.usage.input)
-            self._taps.turn_failed(TurnFailed(names, now, kind, message, seconds, streamed))
+            seen = TurnFailed(names, now, kind, message, seconds, streamed, reply.usage)
+            self._taps.turn_failed(seen)
             return
         stop = reply.stop or "cancelled"  # the client left before the end
         self._taps.turn_ended(TurnEnded(names, now, stop, reply.usage, seconds, *self._paces()))

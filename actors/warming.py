@@ -101,7 +101,7 @@ class Warming(Unheard):
     def __init__(self, over: Callable[[], None]) -> None:
         self._over = over
 
-    def landed(self) -> None:
+    def landed(self, generated: int) -> None:
         self._over()
 
 

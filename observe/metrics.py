@@ -28,6 +28,7 @@ from observe.seen import (
     TurnStarted,
 )
 from turns.errors import ErrorKind
+from turns.events import Usage
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 1800)
 _GAPS = (0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -119,7 +120,7 @@ class Metrics:
         )
         self._tokens = self._counter(
             "tokens",
-            "Tokens of turns; input includes cached, output includes reasoning.",
+            "Tokens of turns, however they ended; input includes cached, output reasoning.",
             "model",
             "kind",
         )
@@ -271,14 +272,14 @@ class Metrics:
         if seen.gap >= 0:
             self._gap.labels(*turn).observe(seen.gap)
             self._longest.labels(*turn).observe(seen.longest_gap)
-        usage = seen.usage
-        for kind in ("input", "cached", "output", "reasoning"):
-            self._tokens.labels(turn[1], kind).inc(getattr(usage, kind))
+        self._used(turn[1], seen.usage)
 
     def turn_failed(self, seen: TurnFailed) -> None:
         self._in_flight.labels(seen.names.api).dec()
         streamed = "yes" if seen.streamed else "no"
-        self._failed.labels(*self._turn(seen.names), seen.kind, streamed).inc()
+        turn = self._turn(seen.names)
+        self._failed.labels(*turn, seen.kind, streamed).inc()
+        self._used(turn[1], seen.usage)
 
     def redis_trouble(self, operation: str, error: str, at: float, *, away: bool) -> None:
         if away:
@@ -318,6 +319,10 @@ class Metrics:
 
     def _model(self, names: Names) -> str:
         return self._served(names.model)
+
+    def _used(self, model: str, usage: Usage) -> None:
+        for kind in usage.__struct_fields__:
+            self._tokens.labels(model, kind).inc(getattr(usage, kind))
 
     def _served(self, model: str) -> str:
         return model if model in self._models else "other"

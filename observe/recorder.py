@@ -18,6 +18,7 @@ from observe.record import Line, Timeline
 from observe.seen import FirstEvent as First
 from observe.seen import Names, TurnEnded, TurnFailed, TurnReceived, TurnRouted, TurnStarted
 from observe.taps import Quiet
+from turns.events import Usage
 
 MOST = 4096
 Over = Callable[[Line, str, tuple[str, ...]], None]
@@ -72,16 +73,15 @@ class Recorder(Quiet):
             line.ttft = seen.seconds
 
     def turn_ended(self, seen: TurnEnded) -> None:
-        usage = seen.usage
         if (line := self._line(seen.names)) is not None:
             line.stop, line.seconds = seen.stop, seen.seconds
-            line.input, line.cached = usage.input or line.input, usage.cached or line.cached
-            line.output, line.reasoning = usage.output, usage.reasoning
+            used(line, seen.usage)
             self._end(line, "")
 
     def turn_failed(self, seen: TurnFailed) -> None:
         if (line := self._line(seen.names)) is not None:
             line.failed, line.seconds = seen.kind, seen.seconds
+            used(line, seen.usage)
             self._end(line, seen.message)
 
     def timeline(self, turn: str) -> Timeline | None:
@@ -105,3 +105,9 @@ class Recorder(Quiet):
         _, times, ignored = self._air.pop(line.turn)
         line.spans = times.spans
         self.over(line, message, ignored)
+
+
+def used(line: Line, usage: Usage) -> None:
+    """Write down what a turn that is over has cost."""
+    line.input, line.cached = usage.input or line.input, usage.cached or line.cached
+    line.output, line.reasoning = usage.output, usage.reasoning

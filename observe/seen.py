@@ -107,7 +107,8 @@ class TurnEnded(Struct, frozen=True):
 
 
 class TurnFailed(Struct, frozen=True):
-    """The turn died or was refused; `streamed` says whether its client had seen events of it.
+    """The turn died or was refused; `streamed` says whether its client had seen events of it,
+    `usage` what it cost by then.
 
     `message` is for operators.
     """
@@ -118,6 +119,7 @@ class TurnFailed(Struct, frozen=True):
     message: str
     seconds: float
     streamed: bool = False
+    usage: Usage = Usage()
 
 
 class ToolRunEnded(Struct, frozen=True):

@@ -25,6 +25,7 @@ from observe.seen import (
 )
 from observe.taps import Quiet
 from observe.trace_context import carried
+from turns.events import Usage
 
 NANOSECONDS = 10**9
 MOST = 20_000
@@ -91,17 +92,12 @@ class TurnSpans(Quiet):
         self._event(seen.names, "treadle.call_cut" if seen.cut else "treadle.call_ready", at, said)
 
     def turn_ended(self, seen: TurnEnded) -> None:
-        usage = seen.usage
-        said: dict[str, Any] = {
-            "gen_ai.response.finish_reasons": [seen.stop],
-            "gen_ai.usage.input_tokens": usage.input,
-            "gen_ai.usage.output_tokens": usage.output,
-            "gen_ai.usage.cache_read.input_tokens": usage.cached,
-        }
+        said = {"gen_ai.response.finish_reasons": [seen.stop], **_used(seen.usage)}
         self._close(seen.names, seen.at, said)
 
     def turn_failed(self, seen: TurnFailed) -> None:
-        self._close(seen.names, seen.at, {"error.type": seen.kind}, failed=seen.kind)
+        said = {"error.type": seen.kind, **_used(seen.usage)}
+        self._close(seen.names, seen.at, said, failed=seen.kind)
 
     def _event(self, names: Names, name: str, at: float, said: dict[str, Any]) -> None:
         turn = self._open.get(names.turn)
@@ -125,3 +121,11 @@ class TurnSpans(Quiet):
         if failed:
             span.set_status(Status(StatusCode.ERROR, failed))
         span.end(end_time=int(at * NANOSECONDS))
+
+
+def _used(usage: Usage) -> dict[str, int]:
+    return {
+        "gen_ai.usage.input_tokens": usage.input,
+        "gen_ai.usage.output_tokens": usage.output,
+        "gen_ai.usage.cache_read.input_tokens": usage.cached,
+    }

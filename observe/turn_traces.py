@@ -8,6 +8,7 @@ files that their owner alone may read.
 
 from __future__ import annotations
 
+import logging
 import os
 import queue
 import threading
@@ -19,6 +20,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from turns.turn import Api
+
+log = logging.getLogger(__name__)
 
 WAITING = 1000
 """Lines that may wait to be written; of more, what comes is lost and counted."""
@@ -110,7 +113,9 @@ class TraceFiles:
             line = self._lines.get()
             try:
                 self._write(line)
-            except OSError:
+            except OSError as error:
+                if not self.lost:
+                    log.warning("turns cannot be recorded: %s", error)
                 self.lost += 1
             finally:
                 self._lines.task_done()

@@ -40,7 +40,7 @@ class Recorder:
     def generated(self, ids: Sequence[int]) -> None:
         self.output = list(ids)
 
-    def landed(self) -> None:
+    def landed(self, generated: int) -> None:
         self.landings += 1
 
     def leave(self) -> None:

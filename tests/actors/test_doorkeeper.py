@@ -64,6 +64,23 @@ async def test_a_revoked_key_is_out_at_once_here_and_soon_elsewhere(house: House
         await house.tries(key)
 
 
+async def test_a_look_up_that_a_revocation_overtakes_is_not_remembered(house: House) -> None:
+    kept, key = await house.keyring.add(tenant="acme")
+    look_up = house.look_up
+
+    async def overtaken(key_id: str) -> Key | None:
+        found = await look_up(key_id)
+        await house.keyring.revoke(key_id)
+        house.doors.forget(key_id)
+        return found
+
+    house.doors = Doorkeeper(house.doors.rules, overtaken, clock=lambda: house.now)
+    assert await house.tries(key) == "acme"
+    with pytest.raises(AuthenticationError):
+        await house.tries(key)
+    assert kept.id in house.asked
+
+
 async def test_while_the_store_is_away_known_keys_work_for_a_while(house: House) -> None:
     _, key = await house.keyring.add(tenant="acme")
     _, other = await house.keyring.add(tenant="acme")

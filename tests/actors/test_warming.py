@@ -41,7 +41,7 @@ class Conductor:
 
     def cancel(self, flight: str) -> None:
         self.cancelled.append(flight)
-        self.watches[flight].landed()
+        self.watches[flight].landed(1)
 
 
 class Model:
@@ -146,7 +146,7 @@ async def test_a_pin_is_touched_while_its_session_is_silent(conductor: Conductor
         warmer.refresh()
         assert len(conductor.jobs) == touched
     assert conductor.jobs[0].prompt == [1, 2, 3]
-    conductor.watches[conductor.jobs[0].turn].landed()
+    conductor.watches[conductor.jobs[0].turn].landed(1)
     now[0] = 2 * REFRESH
     warmer.refresh()
     assert len(conductor.jobs) == 2
