@@ -111,7 +111,9 @@ def _applications(content: dict[str, Any]) -> Iterator[Problem]:
             continue
         if isinstance(settings, AppSettings):
             yield from _models(settings, where)
-            yield from _exposure(content.get("http_options") or {}, settings, where)
+            http = content.get("http_options") or {}
+            if isinstance(http, dict):  # else Ray's schema has said so
+                yield from _exposure(http, settings, where)
         elif isinstance(settings, ToolSettings):
             yield from _tools(settings, where)
 

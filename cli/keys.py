@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import urllib.parse
 from datetime import UTC, datetime
 from typing import Any
 
@@ -88,7 +89,7 @@ def revoke(out: Output, *, remote: Remote, key_id: str) -> None:
     """End a key for ever, by its id. Other ingresses follow within access.cache_s."""
     if (known := read(key_id)) is not None:  # the key itself, which shall not get into a path
         key_id = known[0]
-    gone = remote.ask("DELETE", f"{PATH}/{key_id}")
+    gone = remote.ask("DELETE", f"{PATH}/{urllib.parse.quote(key_id, safe='')}")
     out.give(gone, lambda console: console.print(f"{gone['id']} of {gone['tenant']} is revoked"))
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -79,6 +80,18 @@ def speaks(command: F) -> F:
     @click.option("--json", "as_json", is_flag=True, help="One JSON document instead of text.")
     @functools.wraps(command)
     def wrapped(*arguments: Any, as_json: bool, **options: Any) -> Any:
-        return command(Output(as_json=as_json), *arguments, **options)
+        return command(Output(as_json=given("as_json", as_json)), *arguments, **options)
 
     return wrapped  # type: ignore[return-value] # a decorator keeps what it is given
+
+
+def given(name: str, value: Any) -> Any:
+    """An option's value: what was typed behind the command itself, else what its group was given.
+
+    `treadle doctor --url X prefix TURN` would otherwise ask another server than the one it names.
+    """
+    context = click.get_current_context()
+    group = context.parent.params if context.parent is not None else {}
+    if context.get_parameter_source(name) is ParameterSource.COMMANDLINE or name not in group:
+        return value
+    return group[name]

@@ -20,6 +20,8 @@ from typing import Any, TypeVar
 
 import click
 
+from cli.output import given
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 URL = "http://127.0.0.1:8000"
@@ -41,9 +43,9 @@ class Remote:
 
     def __init__(self, url: str, key: str = "", *, variable: str = KEY) -> None:
         """`variable` is where the key is looked for, for those who have none."""
-        if urllib.parse.urlsplit(url).scheme not in {"http", "https"}:
+        self.url = url.strip().rstrip("/")
+        if not _is_url(self.url):
             raise RemoteError(f"{url!r} is no URL of a server; say for example {URL}")
-        self.url = url.rstrip("/")
         self._key = key
         self._variable = variable
 
@@ -75,8 +77,7 @@ class Remote:
             sent["authorization"] = f"Bearer {self._key}"
         request = urllib.request.Request(where, data, sent, method=method)  # noqa: S310 - see above
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:  # noqa: S310
-                yield answer
+            answer = urllib.request.urlopen(request, timeout=timeout)  # noqa: S310
         except urllib.error.HTTPError as error:
             hint = f"; put the key into {self._variable}" if error.code == REFUSED else ""
             raise RemoteError(f"{_told(error)}{hint} (HTTP {error.code})", error.code) from None
@@ -85,11 +86,31 @@ class Remote:
             raise RemoteError(
                 f"no server at {self.url} ({reason}); start one: treadle serve, or say --url"
             ) from None
+        except ValueError:  # its words would repeat a header
+            raise RemoteError(f"{where!r} cannot be asked: write it in ASCII") from None
+        with answer:
+            try:
+                yield answer
+            except (OSError, HTTPException) as error:
+                reason = str(error) or type(error).__name__
+                raise RemoteError(f"the answer of {self.url} broke off ({reason})") from None
+
+
+def _is_url(url: str) -> bool:
+    """Whether that names a server, as far as its spelling tells."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _told(error: urllib.error.HTTPError) -> str:
     """What a refusal says, in whichever shape it comes."""
-    text = error.read().decode(errors="replace")
+    try:
+        text = error.read().decode(errors="replace")
+    except (OSError, HTTPException):
+        return str(error.reason)
     try:
         found = json.loads(text)
         text = str(found["error"]["message"])
@@ -99,10 +120,21 @@ def _told(error: urllib.error.HTTPError) -> str:
 
 
 def key_from(variable: str, file: Path | None) -> str:
-    """The key in `file`, else in the environment; "" for none."""
-    if file is not None:
-        return file.read_text(encoding="utf-8").strip()
-    return os.environ.get(variable, "")
+    """The key in `file`, else in the environment; "" for none. Raises RemoteError.
+
+    What cannot stand in a header is no key. It is not repeated: most of it may be a real one.
+    """
+    if file is None:
+        key, where = os.environ.get(variable, ""), variable
+    else:
+        key, where = file.read_bytes().decode("utf-8-sig", "replace"), str(file)
+    key = key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise RemoteError(
+            f"what stands in {where} is no key: one is a single line of printable ASCII; "
+            "copy it again"
+        )
+    return key
 
 
 def reaches(variable: str = KEY) -> Callable[[F], F]:
@@ -117,6 +149,7 @@ def reaches(variable: str = KEY) -> Callable[[F], F]:
         )
         @functools.wraps(command)
         def wrapped(out: Any, *arguments: Any, url: str, key_file: Path | None, **rest: Any) -> Any:
+            url, key_file = given("url", url), given("key_file", key_file)
             try:
                 remote = Remote(url, key_from(variable, key_file), variable=variable)
                 return command(out, *arguments, remote=remote, **rest)

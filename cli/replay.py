@@ -2,7 +2,8 @@
 
 The file is one that a server writes (`observe.turns_folder`). A response that goes on from an
 earlier one is asked of the new one that stands for it. What is compared is the shape of a reply
-(how it ended, its blocks), and how long it took; its words are the model's.
+(its calls, how it ended), and how long it took; its words are the model's. A turn that fails, or
+whose answer cannot be read to its end, fails alone.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from rich.console import Console
 
 from cli.output import NO, Output, speaks
 from cli.remote import Remote, RemoteError, reaches
-from cli.replies import Heard, hear
+from cli.replies import BrokenReplyError, Heard, hear
 from observe.turn_traces import TurnTrace, decode
 
 TIMEOUT_S = 1800.0
 
 
 class Replayed(Struct):
-    """A turn as it was, and as it was this time; `error` where it was refused."""
+    """A turn as it was, and as it was this time; `error` where it was refused, failed or broke."""
 
     turn: str
     path: str
@@ -40,7 +41,7 @@ class Replayed(Struct):
 
     @property
     def same(self) -> bool:
-        return self.now is not None and self.now.shape == self.then.shape
+        return self.now is not None and self.now.like(self.then)
 
 
 @click.command()
@@ -61,7 +62,8 @@ def replay(
     at_once: int,
     most: int | None,
 ) -> None:
-    """Ask the turns of FILE again, and compare. Exit code 1: one failed or has another shape.
+    """Ask the turns of FILE again, and compare. Exit code 1: one failed, made other calls
+    or ended otherwise.
 
     Without --speed they are asked as fast as --at-once allows, each session's in their order.
     """
@@ -124,19 +126,30 @@ class Replay:
             began = time.perf_counter()
             with self._remote.open("POST", trace.path, body, timeout=TIMEOUT_S) as answer:
                 now = hear(answer, trace.api, stream=trace.stream, began=began)
-        except RemoteError as error:
+        except (RemoteError, BrokenReplyError) as error:
             return Replayed(trace.turn, trace.path, then, None, str(error), late)
         self._stands_for[f"resp_{trace.turn}"] = now.id
         return Replayed(trace.turn, trace.path, then, now, "", late)
 
     def _body(self, trace: TurnTrace) -> bytes:
-        """The request as it was, but for the model and for ids that have another name here."""
+        """The request as it was, but for the model, for ids that have another name here, and for
+        what cannot be asked in one plain request.
+        """
         sent = json.loads(bytes(trace.body))
         if self._model:
             sent["model"] = self._model
         if previous := sent.get("previous_response_id"):
             sent["previous_response_id"] = self._stands_for.get(previous, previous)
         sent.pop("type", None)  # a frame of a WebSocket has one
+        if sent.pop("generate", None) is False:
+            sent["max_output_tokens"] = 1  # a frame that only prefilled drew one token
+        sent.pop("background", None)  # its answer would be a promise
+        if trace.api == "chat" and (sent.get("n") or 1) > 1:
+            # Each choice was recorded as a turn: the last digits of its id say which it was, and
+            # so much its seed was moved on.
+            sent["n"] = 1
+            if sent.get("seed") is not None:
+                sent["seed"] += int(trace.turn[-2:])
         return json.dumps(sent, ensure_ascii=False).encode()
 
 
@@ -196,8 +209,11 @@ def told(console: Console, value: dict[str, Any]) -> None:
         for when in ("then", "now"):
             times = value[name][when]
             shown = ", ".join(f"{key} {seconds * 1000:.0f} ms" for key, seconds in times.items())
-            console.print(f"  {name:8} {when:5} {shown or '- (not streamed)'}")
+            console.print(f"  {name:8} {when:5} {shown or '-'}")
     for one in value["turns"][:20]:
-        now = one.get("now") or {}
-        why = one["error"] or f"{one['then']['shape']} became {now.get('shape')}"
+        why = one["error"] or f"{_shape(one['then'])} became {_shape(one['now'])}"
         console.print(f"  {one['turn']}: {why}", markup=False)
+
+
+def _shape(heard: dict[str, Any]) -> str:
+    return f"{', '.join(heard['shape']) or 'no call'} ({heard['stop']})"

@@ -45,11 +45,11 @@ Make = Callable[[Target], Setup]
 
 def filled(setup: Setup, outer: Mapping[str, str]) -> dict[str, str]:
     """The environment to start the program in: `outer` under the setup's own."""
-    known = {KEY: NO_KEY} | {name: value for name, value in outer.items() if value}
+    key = outer.get(KEY, "").strip() or NO_KEY
     own = {}
     for name, value in setup.environment.items():
-        own[name] = value.replace(f"${{{KEY}}}", known[KEY])
-    return {**outer, KEY: known[KEY], **own}
+        own[name] = value.replace(f"${{{KEY}}}", key)
+    return {**outer, KEY: key, **own}
 
 
 def shell(setup: Setup) -> str:

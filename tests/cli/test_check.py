@@ -90,6 +90,18 @@ def test_ray_serves_own_schema_is_asked(tmp_path: Path) -> None:
     assert [problem.path for problem in found] == ["http_options.port"]
 
 
+@pytest.mark.parametrize("odd", [3, "127.0.0.1", [1]])
+def test_http_options_that_are_no_mapping_are_a_problem(
+    typed: Any, tmp_path: Path, odd: Any
+) -> None:
+    file = config(tmp_path)
+    content = yaml.safe_load(file.read_text()) | {"http_options": odd}
+    file.write_text(yaml.safe_dump(content))
+    told = typed("check", str(file))
+    assert isinstance(told.exception, SystemExit)
+    assert (told.exit_code, "http_options" in told.output) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [

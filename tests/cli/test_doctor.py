@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -60,3 +62,21 @@ async def test_the_prefix_doctor_reads_two_turns(asked: Any) -> None:
     assert said["break"]["cause"]
     assert f"treadle doctor prefix OTHER {turns[0]}" in first["error"]
     assert "no turn" in unknown["error"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["doctor", "--url", "{url}", "--key-file", "{file}", "--json", "prefix", "nowhere"],
+        ["doctor", "--url", "http://127.0.0.1:1", "prefix", "nowhere", "--url", "{url}", "--json"],
+    ],
+)
+async def test_the_prefix_doctor_asks_the_server_that_its_group_names(
+    typed: Any, tmp_path: Path, words: list[str]
+) -> None:
+    (tmp_path / "key").write_text("a-key\n")
+    async with serving() as server:
+        line = [word.format(url=server.url, file=tmp_path / "key") for word in words]
+        elsewhere = {"TREADLE_URL": "http://127.0.0.1:2"}
+        told = await asyncio.to_thread(typed, *line, env=elsewhere)
+    assert "no turn" in json.loads(told.stdout)["error"], told.output
