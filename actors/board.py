@@ -33,15 +33,16 @@ log = logging.getLogger(__name__)
 
 
 class Live(Struct):
-    """An ingress as it is now: the turns in the air there."""
+    """An ingress as it is now: so many turns in the air there, and the latest of them."""
 
     at: float
     lines: list[Line]
+    count: int = 0
 
 
 LINES = Kind("seen_lines", Line)  # of a session: its turns that are over, a list
 ROW = Kind("seen_row", Row)  # of a session at an ingress
-ROWS = Kind("seen_rows", str)  # the names of all rows, a list
+ROWS = Kind("seen_rows", str)  # the names of all rows, the one told last at the end, a list
 DETAIL = Kind("seen_detail", Detail)  # of a turn, in one of an ingress's slots
 LIVE = Kind("seen_live", Live)  # of an ingress
 INGRESSES = Kind("seen_ingresses", str)  # a list
@@ -57,6 +58,17 @@ BEAT = 2.0
 """Seconds between two looks at what is in the air."""
 AGAIN = 0.5
 """Seconds after which a write that the store did not take is made again."""
+
+RETELL = 0.25
+"""The part of its `ttl` after which the name of a session at work is told again. The list of names
+lives that much longer than a row: a name told just before the last turn outlives its row.
+"""
+KEEP = 6
+"""Names in the list for each session that is kept. A name is told again where as many others were
+told since as sessions are kept, and by time four times in the life of a row. So where fewer
+sessions than that had turns after a session's last one, its name has at most one time as many
+behind it that were told before that turn, and five times as many that were told after.
+"""
 
 Step = Callable[[], Awaitable[bool]]
 
@@ -74,6 +86,14 @@ class BoardSettings(Struct, frozen=True):
     tokens: int = 120
     live: int = 200
     redact: bool = False
+
+
+class Known(Struct):
+    """A session's row here, when its name was last told, and as which of all that were told."""
+
+    row: Row
+    told_at: float = 0.0
+    told_as: int = -1
 
 
 class Board:
@@ -97,8 +117,8 @@ class Board:
         self._prefixes = prefixes
         self._waiting: deque[tuple[Line, Detail]] = deque()
         self._news = asyncio.Event()
-        self._rows: OrderedDict[str, Row] = OrderedDict()
-        self._slot = self._entries = 0
+        self._rows: OrderedDict[str, Known] = OrderedDict()
+        self._slot = self._entries = self._names_told = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
@@ -130,8 +150,8 @@ class Board:
     async def beat(self) -> None:
         """Tell what is in the air."""
         lines = self.recorder.in_the_air(self.settings.live)
-        live = write(LIVE, "", self._name, Live(time.time(), lines), ttl=3 * BEAT)
-        await self._store.put(live)
+        live = Live(time.time(), lines, self.recorder.count)
+        await self._store.put(write(LIVE, "", self._name, live, ttl=3 * BEAT))
 
     async def _beat_forever(self) -> None:
         beats = 0
@@ -211,8 +231,8 @@ class Board:
             writes[slot] = write(DETAIL, "", slot, detail, ttl=ttl)
             ended.setdefault(line.session, []).append(line)
             name = f"{self._name}/{line.session}"
-            row, is_new = self._row(line)
-            if is_new:
+            row, untold = self._row(line)
+            if untold:
                 fresh.append(name)
             writes[name] = write(ROW, "", name, row, ttl=ttl)
         append = partial(self._store.append, ttl=ttl)
@@ -220,7 +240,15 @@ class Board:
         return [
             partial(self._store.put, *writes.values()),
             *(partial(append, LINES, "", name, lines, keep=turns) for name, lines in ended.items()),
-            partial(append, ROWS, "", ALL, fresh, keep=sessions),
+            partial(
+                self._store.append,
+                ROWS,
+                "",
+                ALL,
+                fresh,
+                ttl=ttl * (1 + RETELL),
+                keep=KEEP * sessions,
+            ),
             partial(append, FEED, "", ALL, self._told(ended), keep=256),
         ]
 
@@ -230,16 +258,27 @@ class Board:
         return [f"{self._name}/{first + n}/{session}" for n, session in enumerate(sessions)]
 
     def _row(self, line: Line) -> tuple[Row, bool]:
-        row = self._rows.get(line.session)
-        is_new = row is None or row.last < line.at - self.settings.ttl / 2
-        if row is None:
-            row = Row(line.session, line.key, line.owner, line.at, line.at)
-            self._rows[line.session] = row
+        """The row of the line's session with the line in it, and whether to tell its name (again):
+        the list of names is trimmed by when they were told, whether or not they are at work since.
+        """
+        known = self._rows.get(line.session)
+        if known is None:
+            known = Known(Row(line.session, line.key, line.owner, line.at, line.at))
+            self._rows[line.session] = known
         self._rows.move_to_end(line.session)
         while len(self._rows) > self.settings.sessions:
             self._rows.popitem(last=False)
-        seen_in(row, line)
-        return row, is_new
+        seen_in(known.row, line)
+        now = line.at + line.seconds
+        untold = (
+            known.told_as < 0
+            or now - known.told_at > RETELL * self.settings.ttl
+            or self._names_told - known.told_as > self.settings.sessions
+        )
+        if untold:
+            known.told_at, known.told_as = now, self._names_told
+            self._names_told += 1
+        return known.row, untold
 
 
 def called(spans: Sequence[Span], whole: Whole) -> list[Span]:

@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.board import ALL, DETAIL, FEED, INGRESSES, LINES, LIVE, ROW, ROWS, BoardSettings
-from observe.record import Detail, Line, Row, together
+from observe.record import Detail, Line, Row, seen_in, together
 from sessions.records import REPLY
 from sessions.store import Store
 from turns.blocks import Reasoning, Text, ToolCall
@@ -32,8 +32,17 @@ LONGEST = 20_000
 ROWS_AT_A_TIME = 1000
 
 
+class Air(Struct):
+    """So many turns are in the air, `lines` are the latest of each ingress."""
+
+    count: int
+    lines: list[Line]
+
+
 class SessionPage(Struct):
-    """Sessions of `total` that match, latest first, from `offset` on."""
+    """Sessions of `total` that match, latest first, from `offset` on; `live` turns are in the air
+    in all.
+    """
 
     total: int
     offset: int
@@ -85,10 +94,10 @@ class Console:
         rows = await self._once("rows", self._rows)
         live = await self.live()
         air: dict[str, int] = {}
-        for line in live:
+        for line in live.lines:
             air[line.session] = air.get(line.session, 0) + 1
         known = {row.session: row for row in rows}
-        for line in live:
+        for line in live.lines:
             known.setdefault(line.session, _first_row(line))
         words = wanted.lower().split()
         found = [
@@ -98,24 +107,25 @@ class Console:
         ]
         found.sort(key=lambda row: (-min(1, row.live), -row.last))
         limit = max(1, min(limit, PAGE))
-        return SessionPage(len(found), offset, len(live), found[offset : offset + limit])
+        return SessionPage(len(found), offset, live.count, found[offset : offset + limit])
 
     async def session(self, name: str) -> SessionView:
         """Raises NotFoundError."""
         kept = await self._store.items(LINES, "", name)
-        lines = list({line.turn: line for line in kept}.values())  # what came late came twice
-        live = [line for line in await self.live() if line.session == name]
+        once = {line.turn: line for line in kept}  # what came late came twice
+        lines = sorted(once.values(), key=_begun)
+        live = [line for line in (await self.live()).lines if line.session == name]
         rows = await self._once("rows", self._rows)
         row = next((row for row in rows if row.session == name), None)
         if row is None and lines:
-            row = _first_row(lines[-1])
+            row = _row_of(lines)
         if row is None and live:
             row = _first_row(live[0])
         if row is None:
             raise NotFoundError(f"no session '{name}' is kept here")
         over = {line.turn for line in lines}
         live = [line for line in live if line.turn not in over]
-        return SessionView(replace(row, live=len(live)), sorted(lines, key=_begun), live)
+        return SessionView(replace(row, live=len(live)), lines, live)
 
     async def turn(self, session: str, turn: str) -> TurnView:
         """Raises NotFoundError."""
@@ -123,7 +133,7 @@ class Console:
         line = next((line for line in lines if line.turn == turn), None)
         if line is None:
             air = await self.live()
-            line = next((line for line in air if line.turn == turn), None)
+            line = next((line for line in air.lines if line.turn == turn), None)
             if line is None:
                 raise NotFoundError(f"no turn '{turn}' is kept of this session")
             return TurnView(line, None, None, self.settings.redact)
@@ -132,15 +142,19 @@ class Console:
             detail = None
         return TurnView(line, detail, await self._reply(line), self.settings.redact)
 
-    async def live(self) -> list[Line]:
+    async def live(self) -> Air:
         """The turns in the air, of all ingresses."""
-        found: list[Line] = await self._once("live", self._live)
+        found: Air = await self._once("live", self._live)
         return found
 
     async def ended(self) -> Sequence[str]:
         """The sessions in which turns have ended, latest last; each as often as turns ended."""
         found: Sequence[str] = await self._once("feed", lambda: self._store.items(FEED, "", ALL))
         return found
+
+    def renew(self) -> None:
+        """From now on nothing is answered that was read before."""
+        self._fresh.clear()
 
     async def _reply(self, line: Line) -> list[Shown] | None:
         if self.settings.redact:
@@ -149,7 +163,12 @@ class Console:
         return None if reply is None else [shown(block) for block in reply.blocks]
 
     async def _rows(self) -> list[Row]:
-        names = list(dict.fromkeys(reversed(await self._store.items(ROWS, "", ALL))))
+        """The sessions with the latest turns. Their names are among those told last, but not in
+        the order of their turns: see `board.KEEP`.
+        """
+        most = self.settings.sessions
+        told = await self._store.items(ROWS, "", ALL)
+        names = list(dict.fromkeys(reversed(told)))[: 2 * most]
         found: dict[str, Row] = {}
         for start in range(0, len(names), ROWS_AT_A_TIME):
             some = names[start : start + ROWS_AT_A_TIME]
@@ -158,12 +177,14 @@ class Console:
                     known = found.get(row.session)
                     found[row.session] = together(known, row) if known else row
             await asyncio.sleep(0)
-        return list(found.values())
+        return sorted(found.values(), key=_last, reverse=True)[:most]
 
-    async def _live(self) -> list[Line]:
+    async def _live(self) -> Air:
         names = list(dict.fromkeys(await self._store.items(INGRESSES, "", ALL)))
         found = await self._store.get(LIVE, "", *names)
-        return [line for one in found if one is not None for line in one.lines]
+        there = [one for one in found if one is not None]
+        count = sum(max(one.count, len(one.lines)) for one in there)
+        return Air(count, [line for one in there for line in one.lines])
 
     async def _once(self, name: str, read: Callable[[], Awaitable[T]]) -> T:
         """What `read` gives, or what it gave a moment ago to somebody else."""
@@ -196,6 +217,18 @@ def _first_row(line: Line) -> Row:
     return Row(
         line.session, line.key, line.owner, line.at, line.at, line.harness, line.model, line.api
     )
+
+
+def _row_of(lines: Sequence[Line]) -> Row:
+    """What the lines that are kept, oldest first, say of a session whose row is gone."""
+    row = _first_row(lines[0])
+    for line in lines:
+        seen_in(row, line)
+    return row
+
+
+def _last(row: Row) -> float:
+    return row.last
 
 
 def _begun(line: Line) -> float:

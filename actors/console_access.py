@@ -46,7 +46,10 @@ def _same_origin(headers: Mapping[str, str]) -> bool:
     if headers.get("sec-fetch-site", "none") not in {"none", "same-origin"}:
         return False
     origin = headers.get("origin", "")
-    return not origin or urlsplit(origin).netloc == headers.get("host", "")
+    try:
+        return not origin or urlsplit(origin).netloc == headers.get("host", "")
+    except ValueError:
+        return False
 
 
 def _host(named: str) -> str:

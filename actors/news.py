@@ -1,7 +1,8 @@
 """News: tells every open console what has changed, from one look at the store a second.
 
 A reader has a bounded queue. One that does not keep up loses what it did not read and is told so,
-and reads the pages anew; nobody waits for it.
+and reads the pages anew; nobody waits for it. Nor does one that comes (back) know what changed
+before: it is told first that it missed something.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.console import Console
 from actors.fleet_load import ModelLoad
@@ -34,10 +36,12 @@ LIFE = 120.0
 
 
 class Changed(Struct):
-    """Sessions in which turns ended or are in the air; all of them where `missed`."""
+    """Sessions in which turns ended or are in the air; all of them where `missed`. So many turns
+    are in the air; None where that is not known.
+    """
 
     sessions: list[str]
-    live: int
+    live: int | None
     missed: bool = False
 
 
@@ -46,13 +50,14 @@ class Reader:
 
     def __init__(self, topic: Topic) -> None:
         self.topic = topic
+        self.is_new = True
         self._queue: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
 
     def tell(self, piece: bytes) -> None:
         if self._queue.full():
             while not self._queue.empty():
                 self._queue.get_nowait()
-            piece = event("changed", Changed([], 0, missed=True))
+            piece = event("changed", Changed([], None, missed=True))
         self._queue.put_nowait(piece)
 
     async def pieces(
@@ -113,11 +118,19 @@ class News:
     ) -> tuple[set[str], frozenset[str]]:
         feed, live = await self._console.ended(), await self._console.live()
         fresh = [] if seen is None else [entry for entry in feed if entry not in seen]
-        now = frozenset(line.session for line in live)
+        now = frozenset(line.session for line in live.lines)
         sessions = {entry.rpartition("/")[2] for entry in fresh} | now | air
-        if sessions or seen is None:
-            self._tell("turns", event("changed", Changed(sorted(sessions), len(live))))
+        self._tell_turns(Changed(sorted(sessions), live.count))
         return set(feed), now
+
+    def _tell_turns(self, changed: Changed) -> None:
+        self._console.renew()  # who reads the pages at this word must see what it is of
+        piece = event("changed", changed)
+        first = event("changed", replace(changed, missed=True))
+        for reader in self._readers:
+            if reader.topic == "turns" and (reader.is_new or changed.sessions):
+                reader.tell(first if reader.is_new else piece)
+                reader.is_new = False
 
     def _reads(self, topic: Topic) -> bool:
         return any(reader.topic == topic for reader in self._readers)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from actors.ingress import Ingress
@@ -68,6 +69,12 @@ def pages(
         response.status_code = error.status_code
         response.headers.update(error.headers or {})
         return response
+
+    @app.exception_handler(RequestValidationError)
+    async def misspelled(request: Request, error: RequestValidationError) -> Response:
+        first = error.errors()[0]
+        name = ".".join(map(str, first["loc"][1:] or first["loc"]))  # without "query"
+        return refusal(request, InvalidRequestError(f"{name}: {first['msg']}", param=name))
 
     @app.exception_handler(Exception)
     async def defect(request: Request, _: Exception) -> Response:

@@ -125,9 +125,10 @@ get("/about").then(({ redacted }) => { document.getElementById("redacted").hidde
 void follow("turns", {
   hear(event, data) {
     if (event !== "changed") return;
-    if (!data.missed) told(data.live ? "busy" : "on", data.live ? `${count(data.live)} in the air` : "quiet");
+    if (data.live !== null) told(data.live ? "busy" : "on", data.live ? `${count(data.live)} in the air` : "quiet");
     news.dispatchEvent(new CustomEvent("changed", { detail: data }));
   },
-  state: (state) => { if (state !== "on") told("lost", state === "closed" ? "closed" : "no connection"); else told("on", "quiet"); },
+  // The server says first what is in the air: a stream that was only cut and came back changes no words.
+  state: (state) => { if (state !== "on") told("lost", state === "closed" ? "closed" : "no connection"); },
   signal: new AbortController().signal,
 });

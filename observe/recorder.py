@@ -40,6 +40,12 @@ class Recorder(Quiet):
         self.over = lambda *_: None
         self._most = most
         self._air: OrderedDict[str, tuple[Line, Timeline, tuple[str, ...]]] = OrderedDict()
+        self._unrecorded = 0
+
+    @property
+    def count(self) -> int:
+        """Turns in the air, those that go unrecorded too."""
+        return len(self._air) + self._unrecorded
 
     def turn_received(self, seen: TurnReceived) -> None:
         names = seen.names
@@ -58,6 +64,7 @@ class Recorder(Quiet):
         self._air[names.turn] = line, Timeline(time.time() - seen.at), seen.ignored
         while len(self._air) > self._most:
             self._air.popitem(last=False)
+            self._unrecorded += 1
 
     def turn_routed(self, seen: TurnRouted) -> None:
         if (line := self._line(seen.names)) is not None:
@@ -73,13 +80,13 @@ class Recorder(Quiet):
             line.ttft = seen.seconds
 
     def turn_ended(self, seen: TurnEnded) -> None:
-        if (line := self._line(seen.names)) is not None:
+        if (line := self._ending(seen.names)) is not None:
             line.stop, line.seconds = seen.stop, seen.seconds
             used(line, seen.usage)
             self._end(line, "")
 
     def turn_failed(self, seen: TurnFailed) -> None:
-        if (line := self._line(seen.names)) is not None:
+        if (line := self._ending(seen.names)) is not None:
             line.failed, line.seconds = seen.kind, seen.seconds
             used(line, seen.usage)
             self._end(line, seen.message)
@@ -100,6 +107,12 @@ class Recorder(Quiet):
     def _line(self, names: Names) -> Line | None:
         found = self._air.get(names.turn)
         return found[0] if found else None
+
+    def _ending(self, names: Names) -> Line | None:
+        line = self._line(names)
+        if line is None and self._unrecorded:
+            self._unrecorded -= 1
+        return line
 
     def _end(self, line: Line, message: str) -> None:
         _, times, ignored = self._air.pop(line.turn)

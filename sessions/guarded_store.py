@@ -4,7 +4,8 @@ Each call has a bounded time. The first failure (or a time in which nothing at a
 opens the breaker: from then on calls answer at once with "nothing there" or "not written", while
 one task asks the store whether it is back, at growing intervals. Only a record that a turn cannot
 go on without (a response to continue) is an error to miss: UnavailableError, never a false "not
-found".
+found". A record that cannot be read is missing, whatever its kind, and alone: what was asked for
+beside it is given.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from sessions.records import Kind, RecordError, SessionRecord, SessionSeen, touched
 from sessions.store import Store, Write
@@ -147,7 +148,7 @@ class GuardedStore:
                     self._tap.redis_trouble(operation, late, self._clock(), away=False)
             except RecordError as error:  # one bad record is not a store that is away
                 self._tap.redis_trouble(operation, str(error), self._clock(), away=False)
-                return nothing
+                return nothing if error.rest is None else cast("R", error.rest)
             except ValueError:  # the caller's own mistake
                 raise
             except Exception as error:  # noqa: BLE001 whatever ails the client library, a turn goes on

@@ -69,7 +69,7 @@ class MemoryStore:
             deadline = self._clock() + checked(renew)
             for entry in filter(None, entries):
                 entry.expires = deadline
-        return [kind.decode(entry.values[0]) if entry else None for entry in entries]
+        return kind.decode_each([entry.values[0] if entry else None for entry in entries])
 
     async def delete(self, kind: Kind[T], owner: str, *ids: str) -> int:
         keys = {(kind.name, owner, name) for name in ids}
@@ -89,7 +89,7 @@ class MemoryStore:
 
     async def items(self, kind: Kind[T], owner: str, name: str) -> list[T]:
         entry = self._find((kind.name, owner, name))
-        return [kind.decode(value) for value in entry.values] if entry else []
+        return kind.decode_list(entry.values) if entry else []
 
     async def ping(self) -> None:
         pass

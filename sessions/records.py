@@ -4,6 +4,7 @@ field may be added while old records are still about. Times are seconds since th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Generic, Literal, TypeVar
 
 from msgspec import DecodeError, Struct, field, msgpack
@@ -22,7 +23,13 @@ _NONE = Hints()
 
 
 class RecordError(ValueError):
-    """What is stored cannot be read as its kind: it is of another version, or not ours."""
+    """What is stored cannot be read as its kind: it is of another version, or not ours. `rest` is
+    what a call that asked for several would have given without it; None for any other call.
+    """
+
+    def __init__(self, message: str, rest: list[Any] | None = None) -> None:
+        super().__init__(message)
+        self.rest = rest
 
 
 class SessionSeen(Struct, frozen=True):
@@ -140,6 +147,27 @@ class Kind(Generic[T]):
             return self._decoder.decode(data)
         except DecodeError as error:
             raise RecordError(f"a stored {self.name} cannot be read: {error}") from error
+
+    def decode_each(self, found: Sequence[bytes | None]) -> list[T | None]:
+        """Each that was found. RecordError where one is no record, with None for it in `rest`."""
+        try:
+            return [None if data is None else self.decode(data) for data in found]
+        except RecordError as error:
+            raise RecordError(str(error), [self._decoded(data) for data in found]) from error
+
+    def decode_list(self, found: Sequence[bytes]) -> list[T]:
+        """A list. RecordError where an item is no record, with the others in `rest`."""
+        try:
+            return [self.decode(data) for data in found]
+        except RecordError as error:
+            read = [self._decoded(data) for data in found]
+            raise RecordError(str(error), [one for one in read if one is not None]) from error
+
+    def _decoded(self, data: bytes | None) -> T | None:
+        try:
+            return None if data is None else self.decode(data)
+        except RecordError:
+            return None
 
 
 _encoder = msgpack.Encoder()

@@ -133,7 +133,7 @@ class RedisStore:
             return []
         keys = [_key(kind.name, owner, name) for name in ids]
         values = await self._values(keys, None if renew is None else _ms(renew))
-        return [None if value is None else kind.decode(value) for value in values]
+        return kind.decode_each(values)
 
     async def _values(self, keys: list[str], expires: int | None) -> list[Any]:
         async with _reached(self.url):
@@ -167,7 +167,7 @@ class RedisStore:
     async def items(self, kind: Kind[T], owner: str, name: str) -> list[T]:
         async with _reached(self.url):
             values: list[Any] = await self._redis.lrange(_key(kind.name, owner, name), 0, -1)
-        return [kind.decode(value) for value in values]
+        return kind.decode_list(values)
 
     async def ping(self) -> None:
         async with _reached(self.url):

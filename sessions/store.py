@@ -41,7 +41,8 @@ def checked(ttl: float) -> float:
 
 class Store(Protocol):
     """Every call is one round trip. UnavailableError when the store cannot be reached; RecordError
-    for a record that cannot be read as its kind; ValueError for a TTL of 0 or less.
+    for a record that cannot be read as its kind, from `get` and `items` with all the others in its
+    `rest`; ValueError for a TTL of 0 or less.
     """
 
     async def touch_session(self, seen: SessionSeen, ttl: float) -> SessionRecord:

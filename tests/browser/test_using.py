@@ -7,10 +7,17 @@ import os
 import pytest
 from playwright.async_api import Browser, expect
 
+from actors.news import Reader
 from tests.browser.looking import ELSEWHERE, Looking
 from tests.browser.scene import MANY, SESSION, Scene
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+LISTEN = """() => {
+  window.heard = [];
+  const air = document.querySelector("#air");
+  const told = { childList: true, characterData: true, subtree: true };
+  new MutationObserver(() => heard.push(air.textContent)).observe(air, told);
+}"""
 FOCUSED = "document.activeElement.getAttribute('data-row')"
 LISTED = """() => new Promise((resolve) => {
   const look = () => document.querySelector(".rows a") ? resolve(performance.now()) : setTimeout(look, 5);
@@ -110,6 +117,20 @@ async def test_what_happens_is_seen_without_reloading(look: Looking, played: Sce
     await expect(look.page.locator(".weave a.turn")).to_have_count(1)
     await played.server.http.post("/v1/chat/completions", json=body, headers=who)
     await expect(look.page.locator(".weave a.turn")).to_have_count(2)
+
+
+async def test_a_stream_that_is_cut_and_comes_back_is_not_felt(
+    look: Looking, played: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(Reader.pieces.__kwdefaults__, "life", 0.2)
+    async with played.in_the_air():
+        await look.open("sessions", ".rows a")
+        await expect(look.page.locator("#air")).to_contain_text("3 in the air")
+        await look.page.evaluate(LISTEN)
+        for _ in range(3):
+            async with look.page.expect_request("**/api/events*"):
+                pass
+        assert await look.page.evaluate("heard") == []
 
 
 async def test_what_is_gone_says_so(look: Looking) -> None:

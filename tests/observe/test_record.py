@@ -113,8 +113,12 @@ def test_turns_in_the_air_are_bounded_and_shown_as_they_are() -> None:
     assert [line.turn for line in lines] == ["t1", "t2"]
     assert (lines[1].doing, lines[1].input, lines[1].cached, lines[1].ttft) == ("add", 50, 20, 0.2)
     assert recorder.timeline("t0") is None
+    assert recorder.count == 3
     recorder.turn_ended(Ended(replace(NAMES, turn="t0"), 2.0, "end", Usage(), 1.0))
+    assert recorder.count == 2
     recorder.turn_failed(TurnFailed(replace(NAMES, turn="t0"), 2.0, "engine", "x", 1.0))
+    recorder.turn_failed(TurnFailed(replace(NAMES, turn="t1"), 2.0, "engine", "x", 1.0))
+    assert recorder.count == 1
 
 
 @pytest.mark.parametrize(

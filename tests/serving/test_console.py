@@ -197,6 +197,7 @@ AWAY = "203.0.113.7"
         pytest.param({}, {}, False, id="no host"),
         pytest.param(HERE | {"origin": "http://evil.example"}, {}, False, id="another origin"),
         pytest.param(HERE | {"origin": "http://127.0.0.1:8000"}, {}, True, id="own origin"),
+        pytest.param(HERE | {"origin": "http://["}, {}, False, id="no origin"),
         pytest.param(HERE | {"sec-fetch-site": "cross-site"}, {}, False, id="from another site"),
         pytest.param({"host": "gpu.example"}, {"peer": AWAY, "key": "k1"}, True, id="by key"),
         pytest.param(
@@ -219,6 +220,23 @@ async def test_every_answer_is_guarded(server: Server, path: str) -> None:
     refused = await server.http.get(f"{API}{path}", headers={"host": "evil.example"})
     assert refused.status_code == 401
     assert "ssh -L" in refused.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        pytest.param("/sessions?offset=abc", "offset", id="no number"),
+        pytest.param("/events?topic=weather", "topic", id="none of these"),
+    ],
+)
+async def test_a_bad_query_is_refused_as_all_else_is(
+    server: Server, asked: str, field: str
+) -> None:
+    refused = await server.http.get(f"{API}{asked}")
+    assert refused.status_code == 400
+    error = refused.json()["error"]
+    assert (error["type"], error["param"]) == ("invalid_request_error", field)
+    assert error["message"].startswith(f"{field}: Input should be")
 
 
 async def test_the_page_has_its_files_and_nothing_from_elsewhere(server: Server) -> None:

@@ -238,6 +238,23 @@ async def test_one_bad_record_is_told_and_opens_nothing() -> None:
         await store.put(write(LEDGER, "o", "a", b"", ttl=0))
 
 
+@pytest.mark.parametrize("needed", [False, True])
+async def test_one_bad_record_hides_no_other(needed: bool) -> None:
+    memory, tap = MemoryStore(), RecordingTap()
+    store = GuardedStore(memory, tap)
+    one, several = Kind("one", bytes, needed=needed), Kind("several", str, needed=needed)
+    await memory.put(
+        write(Kind("one", str), "o", "bad", "of another version", ttl=60),
+        write(one, "o", "good", b"a", ttl=60),
+    )
+    await memory.append(several, "o", "s", ["1"], ttl=60, keep=9)
+    await memory.append(Kind("several", int), "o", "s", [2], ttl=60, keep=9)
+    assert await store.get(one, "o", "bad", "good", "none") == [None, b"a", None]
+    assert await store.items(several, "o", "s") == ["1"]
+    assert [operation for operation, _ in tap.troubles] == ["get", "items"]
+    assert not tap.away
+
+
 async def test_closing_while_away_ends_the_probe(rig: Rig) -> None:
     rig.kill()
     await rig.store.session("o", "s")

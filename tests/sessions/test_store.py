@@ -206,6 +206,23 @@ async def test_what_cannot_be_read_is_said(rig: Rig) -> None:
         await rig.store.get(REPLY, "o", "a")
 
 
+async def test_what_can_be_read_beside_it_comes_with_the_error(rig: Rig) -> None:
+    await rig.store.put(
+        write(Kind("ledger", str), "o", "bad", "of another version", ttl=60),
+        write(LEDGER, "o", "good", b"a", ttl=60),
+    )
+    for renew in (None, 60):
+        with pytest.raises(RecordError, match="ledger") as caught:
+            await rig.store.get(LEDGER, "o", "none", "bad", "good", renew=renew)
+        assert caught.value.rest == [None, None, b"a"]
+    await rig.store.append(TURNS, "o", "s", ["1"], ttl=60, keep=9)
+    await rig.store.append(Kind("turns", int), "o", "s", [2], ttl=60, keep=9)
+    await rig.store.append(TURNS, "o", "s", ["3"], ttl=60, keep=9)
+    with pytest.raises(RecordError, match="turns") as caught:
+        await rig.store.items(TURNS, "o", "s")
+    assert caught.value.rest == ["1", "3"]
+
+
 async def test_ping_answers(rig: Rig) -> None:
     await rig.store.ping()
 
