@@ -51,7 +51,7 @@ class RouterCalls:
         # A method taken from a handle is a handle of its own: once, not per call.
         self._choose, self._admitted, self._gone = handle.choose, handle.admitted, handle.gone
         self._settle_all, self._left, self._came = handle.settle, handle.left, handle.came
-        self._orders = handle.orders
+        self._orders, self._stays = handle.orders, handle.stays
         self._fleet = handle.fleet
         self._told: list[Told] = []
         self._telling: asyncio.Future[None] | None = None
@@ -112,8 +112,8 @@ class RouterCalls:
         """Tell the router which replicas Serve knows now."""
         self._word(model, replicas, here=True)
 
-    async def obey_forever(self, park: Callable[[str], object]) -> None:
-        """Have each turn parked that the router wants parked."""
+    async def obey_forever(self, park: Callable[[str], bool]) -> None:
+        """Have each turn parked that the router wants parked; it hears of those that stay."""
         while True:
             try:
                 turns = await apart(self._orders, self._ingress)
@@ -122,7 +122,8 @@ class RouterCalls:
                 await asyncio.sleep(PRESENT_EVERY)
                 continue
             for turn in turns:
-                park(turn)
+                if not park(turn):
+                    self._spawn(apart(self._stays, turn))
 
     async def fleet(self) -> list[ModelLoad]:
         """Each model's engines and their load."""

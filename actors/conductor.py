@@ -141,12 +141,14 @@ class Conductor:
         return len(lost)
 
     def park(self, turn: str) -> bool:
-        """Have a turn give up its place to another and go on when there is one again.
-
-        One whose output is bound stays: not every engine can go on in the middle of a grammar.
+        """Have a turn give up its place to another and go on when there is one again. False where
+        it stays: it is not there yet, or its output is bound, in the middle of which not every
+        engine can go on.
         """
         flight = self._turns.get(turn)
-        if flight is None or not flight.leg or not flight.replica or bound(flight):
+        if flight is None:
+            return True  # it is over, and so is its place
+        if not flight.leg or not flight.replica or bound(flight):
             return False
         self.end_leg(flight, "parked")
         return True
@@ -161,7 +163,7 @@ class Conductor:
         if bound(flight):
             return
         flight.clear.clear()
-        if flight.leg:
+        if flight.leg and flight.replica:  # a first leg that asks for no replica yet sees it itself
             self.end_leg(flight, "slow")
 
     def resume(self, flight: Flight) -> None:
@@ -240,6 +242,9 @@ class Conductor:
     async def _lease(self, flight: Flight, data: bytes, replicas: Sequence[str]) -> LeaseEnd:
         """The end of the lease of the replica that began the turn, or the last one's refusal."""
         end = LeaseEnd("unavailable", "no replica took this turn; send it again")
+        if not flight.clear.is_set():
+            flight.left = "slow"
+            return end
         for replica in replicas:
             flight.replica = replica
             lease = flight.call(data, replica)
@@ -255,7 +260,9 @@ class Conductor:
     async def _place(self, flight: Flight) -> Sequence[str]:
         """Another place, waited for within bounds: they hold until there are events again."""
         clock, how = asyncio.get_running_loop().time, self.how
-        await flight.clear.wait()
+        if not flight.clear.is_set():
+            flight.watch.leave()  # nobody has to wait for its reader
+            await flight.clear.wait()
         if not flight.since:
             flight.patience = how.parked if flight.left == "parked" else how.patience
             flight.since = clock()

@@ -29,14 +29,23 @@ class Place(Struct, frozen=True):
     """How urgent it is: tier, then priority."""
 
 
+class Order(Struct, frozen=True):
+    """A place is to be given up for a turn that waits; these have been `tried` for it."""
+
+    place: Place
+    ask: Ask
+    tried: frozenset[str]
+
+
 class Preemption:
-    """The places of one model, by reservation."""
+    """The places of one model, by reservation, and what was ordered of some of them."""
 
     def __init__(self) -> None:
         self._places: dict[str, Place] = {}
+        self._ordered: dict[str, Order] = {}
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._places) + len(self._ordered)
 
     def placed(self, ask: Ask, choice: Choice) -> None:
         rank = (ask.tier, ask.priority)
@@ -45,24 +54,43 @@ class Preemption:
     def over(self, reservation: str) -> None:
         """A place is free; a stranger's is no error."""
         self._places.pop(reservation, None)
+        self._ordered.pop(reservation, None)
 
-    def victim(self, ask: Ask, held: Container[str]) -> Place | None:
+    def victim(
+        self, ask: Ask, held: Container[str], tried: frozenset[str] = frozenset()
+    ) -> Place | None:
         """Who has to make room for a turn that waits. None when nobody is less urgent where it may
         go.
 
-        `held` are the reservations that the router still knows: it ends some by itself.
+        `held` are the reservations that the router still knows: it ends some by itself; those that
+        were `tried` for this turn stay.
         """
         self._places = {name: place for name, place in self._places.items() if name in held}
+        self._ordered = {name: order for name, order in self._ordered.items() if name in held}
         rank = (ask.tier, ask.priority)
         less = [
             name
             for name, place in self._places.items()
-            if place.rank < rank and place.owner and place.replica not in ask.exclude
+            if place.rank < rank
+            and place.owner
+            and place.replica not in ask.exclude
+            and name not in tried
         ]
         if not less:
             return None
         newest = min(reversed(less), key=lambda name: self._places[name].rank)
-        return self._places.pop(newest)
+        place = self._places.pop(newest)
+        self._ordered[newest] = Order(place, ask, tried | {newest})
+        return place
+
+    def stays(self, turn: str) -> Order | None:
+        """A turn that was to make room does not; gives what was ordered, for another to do it."""
+        for name, order in self._ordered.items():
+            if order.place.turn == turn:
+                del self._ordered[name]
+                self._places[name] = order.place
+                return order
+        return None
 
 
 class Orders:

@@ -62,15 +62,24 @@ class ModelRouter:
         self.former: OrderedDict[str, None] = OrderedDict()
 
     def placed(self, ask: Ask, decision: Decision) -> None:
-        """Note who has a place; have one given up for a more urgent turn that waits."""
-        if self.orders is None:
-            return
-        if isinstance(decision, Choice):
+        """Note who has a place."""
+        if self.orders is not None and isinstance(decision, Choice):
             self.preemption.placed(ask, decision)
-        elif isinstance(decision, Queued):
-            place = self.preemption.victim(ask, self.router.fleet.reservations)
-            if place is not None:
-                self.orders.park(place.owner, place.turn)
+
+    def make_room(self, ask: Ask, tried: frozenset[str] = frozenset()) -> None:
+        """Have a place given up for a more urgent turn, if that waits."""
+        waiter = self.waiting.get(ask.turn)
+        if self.orders is None or waiter is None or waiter.done():
+            return
+        place = self.preemption.victim(ask, self.router.fleet.reservations, tried)
+        if place is not None:
+            self.orders.park(place.owner, place.turn)
+
+    def stays(self, turn: str) -> None:
+        """A turn that was to make room cannot; another has to."""
+        order = self.preemption.stays(turn)
+        if order is not None:
+            self.make_room(order.ask, order.tried)
 
     def put(self, ask: Ask, choice: Choice, now: float) -> None:
         """Count a turn that its ingress has placed; nobody waits for a place for it any more."""
@@ -160,11 +169,17 @@ class RouterActor:
         one.placed(ask, decision)
         if isinstance(decision, Queued):  # perhaps behind some who may not go where there is room
             one.answer(now)
+            one.make_room(ask)
         return encode(decision)
 
     async def orders(self, ingress: str) -> list[str]:
         """The turns of this ingress that have to make room, waited for; [] after a while."""
         return await self._orders.take(ingress)
+
+    async def stays(self, turn: str) -> None:
+        """A turn that was told to make room is where it was: its ingress may not park it."""
+        for one in self._models.values():
+            one.stays(turn)
 
     async def admitted(self, model: str, turn: str) -> bytes:
         """Wait for a queued turn's answer. Leaving (a cancelled call) takes it out of the queue."""

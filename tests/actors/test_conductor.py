@@ -62,6 +62,7 @@ class Call:
     def __init__(self) -> None:
         self.replicas: list[str] = []
         self.jobs: list[Job] = []
+        self.leases: list[asyncio.Future[bytes]] = []
         self.holds: asyncio.Future[list[str]] | None = None
 
     def held(self, legs: list[str], replica: str) -> asyncio.Future[list[str]]:
@@ -72,6 +73,7 @@ class Call:
         self.replicas.append(replica)
         self.jobs.append(msgspec.msgpack.decode(job, type=Job))
         self.lease: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        self.leases.append(self.lease)
         return self.lease
 
 
@@ -228,7 +230,7 @@ async def test_parked_turn_leaves_its_place_and_goes_on_later() -> None:
     assert lease.cancelled()
     assert recorder.asked == [([7], "")]
     assert (call.jobs[-1].turn, len(conductor)) == ("t~1", 1)
-    assert not conductor.park("a stranger")
+    assert conductor.park("a stranger"), "it holds nothing"
 
 
 async def test_turn_of_a_slow_reader_goes_on_when_it_has_read() -> None:
@@ -239,10 +241,33 @@ async def test_turn_of_a_slow_reader_goes_on_when_it_has_read() -> None:
     conductor.hold(flight)
     await settle()
     assert call.lease.cancelled()
-    assert recorder.asked == []
+    assert (recorder.asked, recorder.given_up) == ([], 1)
     conductor.resume(flight)
     await settle()
     assert call.jobs[-1].turn == "t~1"
+
+
+@pytest.mark.parametrize("passes", [0, 1, 8], ids=["at once", "as it starts", "on its replica"])
+async def test_step_that_begins_while_its_reader_is_behind_goes_on_when_it_has_read(
+    passes: int,
+) -> None:
+    conductor = Conductor()
+    outer = conductor.carry("outer", Recorder(), asyncio.sleep(60))
+    conductor.hold(outer)
+    step, recorder, call = begin(conductor)
+    for _ in range(passes):
+        await asyncio.sleep(0)
+    conductor.within(outer, step)
+    await settle()
+    assert not any(not lease.done() for lease in call.leases)
+    assert recorder.given_up == 1
+    conductor.resume(outer)
+    await settle()
+    assert not call.leases[-1].done()
+    conductor.deliver(batch(TurnStarted(3), ENDED, turn=call.jobs[-1].turn), "lane")
+    await settle()
+    assert recorder.landings == 1
+    conductor.cancel(outer)
 
 
 @pytest.mark.parametrize("answer", [["t"], [], None], ids=["held", "not_held", "no_answer"])

@@ -49,6 +49,23 @@ def test_place_is_given_up_once() -> None:
     assert places.victim(ask("y", 1), {"a"}) is None
 
 
+def test_who_stays_is_not_tried_again_for_the_same_turn() -> None:
+    places, held = placed(ask("a", 0), ask("b", 0)), {"a", "b"}
+    urgent, tried = ask("x", 1), []
+    place = places.victim(urgent, held)
+    while place is not None:
+        tried.append(place.turn)
+        order = places.stays(place.turn)
+        assert order is not None
+        place = places.victim(order.ask, held, order.tried)
+    assert tried == ["b", "a"]
+    assert places.stays("a stranger") is None
+    assert places.victim(ask("y", 1), held), "another turn may ask again"
+    places.over("a")
+    places.over("b")
+    assert len(places) == 0
+
+
 def test_place_that_is_free_or_that_the_router_ended_is_nobodys() -> None:
     places = placed(ask("a", 0), ask("b", 0))
     places.over("a")

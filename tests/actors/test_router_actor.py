@@ -154,3 +154,40 @@ async def test_turn_that_may_not_go_where_there_is_room_holds_up_no_other() -> N
     assert isinstance(third, Choice)
     assert third.replica == "new"
     assert await actor.queued("m") == 1
+
+
+async def crowded(*replicas: str) -> RouterActor:
+    """A router that has turns make room, whose replicas have one place each."""
+    actor = RouterActor(Settings(queue_limit=9), clock=lambda: NOW[0], preempt=True)
+    NOW[0] = 1.0
+    for name in replicas:
+        card = ReplicaCard(name, "m", 16, 1000, 1, [])
+        await actor.report(encode(card), encode(EngineStats()))
+    return actor
+
+
+async def urgent(actor: RouterActor) -> Decision:
+    ask = Ask(turn="urgent", hashes=[], prompt_tokens=3, owner="ingress", priority=9)
+    return decode(await actor.choose("m", encode(ask)))
+
+
+async def test_where_one_turn_stays_another_makes_room() -> None:
+    actor = await crowded("r", "s")
+    for turn in ("older", "newer"):
+        assert isinstance(await choose(actor, turn), Choice)
+    assert isinstance(await urgent(actor), Queued)
+    assert await actor.orders("ingress") == ["newer"]
+    await actor.stays("newer")
+    assert await actor.orders("ingress") == ["older"]
+    await actor.gone("m", "urgent")
+    await actor.stays("older")
+    assert actor._orders._turns == {}, "nobody waits any more"
+
+
+async def test_nobody_makes_room_for_a_turn_that_has_a_place() -> None:
+    actor = await crowded("r", "s")
+    assert isinstance(await choose(actor, "low", "s"), Choice)
+    assert isinstance(await choose(actor, "elsewhere", "s"), Queued)
+    assert isinstance(await urgent(actor), Queued)
+    assert isinstance(decode(await actor.admitted("m", "urgent")), Choice)
+    assert actor._orders._turns == {}

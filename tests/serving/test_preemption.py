@@ -63,3 +63,23 @@ async def test_urgent_turns_do_not_wait_for_patient_ones(*, preempt: bool) -> No
         assert statistics.median(urgent) < statistics.median(patient)
     else:
         assert moved == 0
+
+
+async def test_a_turn_that_may_not_be_parked_is_passed_over() -> None:
+    """Two places: the newer turn is bound by a grammar, so the older one makes room."""
+    model = {"engine": {"options": {"inline": True, "max_turns": 2, "max_waiting": 0}}}
+    async with serving(settings(model=model, router={"queue_limit": 9, "preempt": True})) as server:
+        server.says({"lorem": 400}, tokens={"step_ms": 10})
+        low = [asyncio.ensure_future(timed(server, 0, 1))]
+        await until(lambda: server.reserved(MODEL) == 1)
+        shape = {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}}}
+        body = ask("chat", stream=True, response_format=shape)
+        low.append(asyncio.ensure_future(server.http.post(PATHS["chat"], json=body)))
+        await until(lambda: sum(bool(flight.ids) for flight in server.conductor.flights()) == 2)
+        older, bound = server.conductor.flights()
+        high = asyncio.ensure_future(timed(server, 9, 2))
+        await until(lambda: older.left == "parked")
+        assert bound.leg == bound.turn
+        for one in (*low, high):
+            one.cancel()
+        await asyncio.gather(*low, high, return_exceptions=True)

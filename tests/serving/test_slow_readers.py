@@ -49,6 +49,7 @@ async def test_turn_waits_for_its_reader_and_comes_out_whole(server: Server) -> 
     async with opened(server, body) as reader:
         await until(lambda: server.engine.aborts, within=30)
         await until(lambda: not server.replica.inner.open_turns)
+        await until(lambda: not server.reserved(MODEL))
         (flight,) = server.conductor.flights()
         assert len(flight.ids) < WORDS
         server.says({"text": "still served"})
