@@ -79,6 +79,19 @@ def failure(event: TurnFailed, retry_after: int) -> TreadleError:
     return error
 
 
+def still_behind(writer: Writer | None, since: float, now: float) -> float:
+    """Since when the stream's client is behind; 0 where it is not.
+
+    One that has not caught up for `BEHIND_FOR` is given up: its writer has then overflowed.
+    """
+    if writer is None or not writer.behind:
+        return 0.0
+    since = since or now
+    if now - since > BEHIND_FOR:
+        writer.give_up()
+    return since
+
+
 def failed_at_once(events: list[Event]) -> TurnFailed | None:
     """The failure of a turn that died before it said anything; None where it did not."""
     match events:
@@ -200,15 +213,14 @@ class StreamExchange(Exchange):
 
         A client that has not caught up for `BEHIND_FOR` is given up.
         """
-        if self._writer is not None and self._writer.behind:
-            self._behind = self._behind or now
-            if now - self._behind > BEHIND_FOR:
-                self._writer.give_up()
-                self.end()
+        writer = self._writer
+        self._behind = still_behind(writer, self._behind, now)
+        if writer is None:
             return
-        self._behind = 0.0
-        if self._writer is not None and now - self.last_write >= every and not self._last:
-            self._writer.write(self._encoder.keepalive())
+        if writer.overflowed:
+            self.end()
+        elif not self._behind and now - self.last_write >= every and not self._last:
+            writer.write(self._encoder.keepalive())
             self.last_write = now
 
     async def run(

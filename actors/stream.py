@@ -33,6 +33,7 @@ class Writer:
         "_brake",
         "_closed",
         "_credit",
+        "_given_up",
         "_pending",
         "_send",
         "_size",
@@ -59,6 +60,7 @@ class Writer:
         self._brake = brake
         self.behind = False
         self._stalled: asyncio.Future[Any] | None = None
+        self._given_up: asyncio.Future[None] | None = None
         self._closed = False
         self.overflowed = False
 
@@ -84,6 +86,8 @@ class Writer:
         """The reader takes nothing: drop what it has not read, and all that follows."""
         self.overflowed = self._closed = True
         self._pending.clear()
+        if self._given_up is not None and not self._given_up.done():
+            self._given_up.set_result(None)
 
     def _run(self, sending: Awaitable[None]) -> None:
         """Drive `send` by hand: a coroutine that need not wait ends in its first step."""
@@ -129,7 +133,9 @@ class Writer:
             self._brake(False)
 
     async def drained(self) -> None:
-        """Wait until everything handed in has been taken by the socket."""
+        """Wait until the socket has taken everything handed in, or the reader is given up."""
+        first = asyncio.FIRST_COMPLETED
         while self._stalled is not None and not self._closed:
-            await asyncio.wait([self._stalled])
+            self._given_up = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._stalled, self._given_up], return_when=first)
             await asyncio.sleep(0)  # lets the callbacks run that may stall it again

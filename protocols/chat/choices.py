@@ -41,6 +41,8 @@ class ChoicesEncoder:
         return out
 
     def keepalive(self) -> bytes:
+        if self.finished:  # one that failed has ended them all
+            return b""
         going = (encoder for encoder in self._encoders if not encoder.finished)
         return b"".join([encoder.keepalive() for encoder in going][:1])
 

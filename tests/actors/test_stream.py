@@ -100,3 +100,14 @@ async def test_reader_that_is_given_up_is_sent_nothing_more() -> None:
     await asyncio.sleep(0)
     assert writer.overflowed
     assert socket.body == b"x"
+
+
+async def test_nobody_waits_for_a_reader_that_is_given_up() -> None:
+    socket = Socket()
+    writer = Writer(socket.send)
+    socket.open.clear()
+    writer.write(b"x")
+    waiting = asyncio.ensure_future(writer.drained())
+    await asyncio.sleep(0)
+    writer.give_up()
+    await asyncio.wait_for(waiting, 5)

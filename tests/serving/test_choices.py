@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import openai
 import pytest
 
+from protocols.chat.choice import many
+from protocols.chat.choices import ChoicesEncoder
+from protocols.registry import APIS
 from tests.protocols import apis
 from tests.serving.asks import PATHS, TOOLS, ask
 from tests.serving.server import Server, serving, settings
 from tests.serving.waits import until
+from turns.events import TurnFailed
 
 PATH = PATHS["chat"]
 
@@ -122,6 +127,15 @@ async def test_silent_choices_are_kept_alive() -> None:
         answer = await server.http.post(PATH, json=body(2, stream=True))
         assert answer.content.startswith(b"data: ")
         assert answer.content.count(b'"delta":{}') > 3
+
+
+def test_nothing_is_said_behind_a_failure() -> None:
+    """A keep-alive may come while the last words wait for their reader."""
+    turns = many(APIS["chat"].decode(json.dumps(body(2)).encode(), {}, turn_id="t"))
+    encoder = ChoicesEncoder(turns, created=0, model="m")
+    assert encoder.keepalive()
+    assert encoder.encode(0, [TurnFailed("internal", "broke")]).endswith(b"[DONE]\n\n")
+    assert encoder.keepalive() == b""
 
 
 async def test_so_many_and_no_more(server: Server) -> None:

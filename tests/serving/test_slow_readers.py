@@ -80,6 +80,57 @@ async def test_reader_that_reads_nothing_is_given_up(
         assert not server.replica.inner.open_turns
 
 
+async def test_choices_wait_together_for_their_reader_and_come_out_whole(server: Server) -> None:
+    server.engine.keeps_output = False
+    server.says({"endless": "word "})
+    body = ask("chat", stream=True, n=2, max_completion_tokens=WORDS)
+    async with opened(server, body) as reader:
+        await until(lambda: len(server.engine.aborts) == 2, within=30)
+        await until(lambda: not server.replica.inner.open_turns)
+        assert all(len(flight.ids) < WORDS for flight in server.conductor.flights())
+        async with asyncio.timeout(60):
+            got = await reader.read(-1)
+    events = [data for _, data in apis.parse(dechunked(got)) if isinstance(data, dict)]
+    said = ["", ""]
+    for choice in (one for event in events for one in event["choices"]):
+        said[choice["index"]] += choice["delta"].get("content") or ""
+    whole = await server.http.post(PATHS["chat"], json=body | {"stream": False})
+    assert said == [one["message"]["content"] for one in whole.json()["choices"]]
+    await until(lambda: not len(server.conductor))
+
+
+async def test_choices_that_nobody_reads_are_given_up(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exchange, "BEHIND_FOR", 0.1)
+    server.engine.keeps_output = False
+    server.ingress.keepalive_s = 0.1
+    server.says({"endless": "word "})
+    async with opened(server, ask("chat", stream=True, n=2, max_completion_tokens=WORDS)):
+        await until(lambda: len(server.engine.aborts) == 2, within=30)
+        await until(lambda: not len(server.conductor), within=30)
+        await until(lambda: not server.ingress._live, within=30)
+        assert not server.replica.inner.open_turns
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_last_words_wait_no_longer_for_their_reader(
+    server: Server, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Turns that a grammar binds are not parked: they end before their reader is given up."""
+    server.engine.keeps_output = False
+    server.ingress.keepalive_s = 0.1
+    server.says({"endless": "word "})
+    body = ask("chat", stream=True, n=count, max_completion_tokens=WORDS)
+    async with opened(server, body | {"response_format": {"type": "json_object"}}):
+        await until(lambda: len(server.engine.jobs) == count, within=30)
+        await until(lambda: not len(server.conductor), within=30)
+        assert not server.engine.aborts
+        assert server.ingress._live
+        monkeypatch.setattr(exchange, "BEHIND_FOR", 0.1)
+        await until(lambda: not server.ingress._live, within=30)
+
+
 @contextlib.asynccontextmanager
 async def connected(server: Server, **fields: object) -> AsyncIterator[ClientConnection]:
     """A WebSocket that has asked and takes one frame before it waits to be read."""
