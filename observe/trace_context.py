@@ -16,10 +16,15 @@ TRACE = ("traceparent", "tracestate", "baggage")
 _carried: ContextVar[Mapping[str, str] | None] = ContextVar("carried", default=None)
 
 
+def named(headers: Mapping[str, str]) -> dict[str, str]:
+    """The trace that these headers name."""
+    return {name: headers[name] for name in TRACE if name in headers}
+
+
 @contextmanager
 def carrying(headers: Mapping[str, str]) -> Iterator[None]:
     """Turns that are received inside belong to the trace that these headers name."""
-    token = _carried.set({name: headers[name] for name in TRACE if name in headers})
+    token = _carried.set(named(headers))
     try:
         yield
     finally:

@@ -28,7 +28,8 @@ class Running:
     """The calls of one turn. `told` hears the interim result of the call number `index`; where the
     turn is `watched`, our own gateway is asked for whole synopses.
 
-    `most` bounds their number; what is over it is answered without being made.
+    `most` bounds their number; what is over it is answered without being made. `trace` is the trace
+    that they belong to, as `observe.trace_context` names it.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Running:
         most: int | None,
         deadline: float | None,
         watched: bool = False,
+        trace: Mapping[str, str] | None = None,
     ) -> None:
         self.told: Callable[[int, str], None] = lambda _index, _text: None
         self._targets = targets
@@ -46,6 +48,7 @@ class Running:
         self._left = most
         self._deadline = None if deadline is None else time.monotonic() + deadline
         self._watched = watched
+        self._trace = dict(trace or {})
         self._tasks: dict[int, asyncio.Task[Answered]] = {}
 
     @property
@@ -104,12 +107,14 @@ class Running:
         return max(0.1, min(self._within, self._deadline - time.monotonic()))
 
     def _meta(self, target: Target, call_id: str, within: float) -> dict[str, Any]:
-        """What only our own gateway is told: which call this is, and what it may take."""
+        """What only our own gateway is told: which call of which trace this is, and what it may
+        take. A harness's trace is no business of a stranger's.
+        """
         if not target.own:
             return {}
         running = sum(not task.done() for task in self._tasks.values())
         budget = {"seconds": within, "concurrent": max(1, running)}
-        meta = {CALL_META: call_id, BUDGET_META: budget}
+        meta = {**self._trace, CALL_META: call_id, BUDGET_META: budget}
         return meta | ({SYNOPSES_META: True} if self._watched else {})
 
 

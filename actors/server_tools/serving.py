@@ -15,6 +15,7 @@ from actors.server_tools.allowed import AllowedServer, AllowList
 from actors.server_tools.calls import Running
 from actors.server_tools.chain import Begin, Chain, Parts
 from actors.server_tools.listings import Listings
+from observe.trace_context import named
 from protocols import tool_servers
 from turns.reply import Reply
 from turns.turn import Turn
@@ -68,6 +69,7 @@ class ServerTools:
             most=turn.echo.get("max_tool_calls"),
             deadline=turn.hints.deadline_s,
             watched=bool(turn.echo.get("synopses")),
+            trace=named(asked.headers),
         )
         ingress = self._ingress
         parts = Parts(

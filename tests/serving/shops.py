@@ -51,8 +51,10 @@ class Shop(NamedTuple):
 
 
 @asynccontextmanager
-async def shop(path, *tools, allowed=True, own=True, decisions="off", **changes):
-    """The gateway asks the server's models for `decisions`, and what sessions have left."""
+async def shop(path, *tools, allowed=True, own=True, decisions="off", spans=None, **changes):
+    """The gateway asks the server's models for `decisions`, and what sessions have left; `spans` are
+    told of its runs.
+    """
     serves: list[Server] = []
 
     async def decide(question):
@@ -63,7 +65,8 @@ async def shop(path, *tools, allowed=True, own=True, decisions="off", **changes)
         return await serves[0].outside.purses.find(call_id, principal)
 
     asks = Settings(decisions, Pacing(0.05, 0.0, 30), timeouts={".": 600.0})
-    async with house(path, *tools, settings=asks, decide=decide, purse_of=purse_of) as home:
+    asking = {"settings": asks, "decide": decide, "purse_of": purse_of}
+    async with house(path, *tools, **asking, spans=spans) as home:
         gateway = Gateway(home.calls, authenticate=lambda headers: owner(headers) or "anonymous")
         async with gateway.running(), listening(gateway) as root:
             url = f"{root}/mcp"

@@ -8,6 +8,7 @@ import anthropic
 import openai
 import pytest
 
+from observe.trace_context import TRACE
 from tests.serving.server import MODEL, serving
 
 pytest.importorskip("mcp", reason="the extra `tools` is not installed")
@@ -265,6 +266,29 @@ async def test_a_client_that_leaves_closes_what_runs_for_it(tmp_path):
         await eventually(lambda: all(source.closed for source in Scripted.all))
         await eventually(lambda: len(here.server.conductor) == 0)
         assert here.home.reason(here.home.handles()[-1]) in ("cancelled", "client_disconnected")
+
+
+class Traced:
+    """Spans that are no more than what each run's caller said of its trace."""
+
+    def __init__(self):
+        self.said = []
+
+    def ended(self, _record, _entries, caller):
+        self.said.append({name: caller.meta[name] for name in TRACE if name in caller.meta})
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_our_own_gateway_alone_is_told_the_trace(tmp_path, own):
+    spans = Traced()
+    trace = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01", "tracestate": "shop=1"}
+    async with shop(tmp_path, own=own, spans=spans) as here:
+        sent = {"model": MODEL, "input": "Please stop early", "tools": [here.tool()]}
+        asked = [here.server.http.post("/v1/responses", json=sent, headers=h) for h in (trace, {})]
+        for answer in asked:
+            assert (await answer).status_code == 200
+        await eventually(lambda: len(spans.said) == 2)
+    assert spans.said == [trace if own else {}, {}]
 
 
 @pytest.mark.parametrize("spelled", ["events", "comments"])
