@@ -133,7 +133,17 @@ async def test_a_turn_is_seen_while_it_is_in_the_air(server: Server) -> None:
 
 
 async def test_a_turn_that_fails_says_why(server: Server) -> None:
-    server.says({"text": "a"}, error="boom")
+    server.says({"text": "a b c"}, fail_after={"tokens": 1, "message": "boom"})
+    await server.http.post(PATHS["chat"], json=ask("chat"), headers=SESSION)
+    await asyncio.wait_for(server.board.settled(), 10)
+    name = await only_session(server)
+    (line,) = (await shown(server, f"/sessions/{name}"))["turns"]
+    assert line["failed"] == "engine"
+    view = await shown(server, f"/sessions/{name}/turns/{line['turn']}")
+    assert "boom" in view["detail"]["message"]
+
+
+async def test_a_turn_that_found_no_replica_says_why(server: Server) -> None:
     server.kill(server.replica)
     refused = await server.http.post(PATHS["chat"], json=ask("chat"), headers=SESSION)
     assert refused.status_code == 503
