@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -136,7 +137,8 @@ class Router:
         over = choice.reservation in known or choice.reservation in self._over
         if over or choice.replica not in self.fleet.replicas:
             return False
-        self.queue.cancel(ask.turn)
+        with suppress(KeyError):  # it waits no more
+            self.queue.serve(ask.turn)
         given = [r for r in known.values() if r.turn == ask.turn and not r.begun]
         for made in given:
             self.fleet.release(made.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from msgspec.structs import replace
 
 from router.blocks import chain
 from router.decision import Ask, Choice, Queued, Refusal
@@ -250,6 +251,16 @@ def test_turn_that_an_ingress_placed_leaves_the_queue() -> None:
     router.choose(ask([2], "b"), 0.0)
     assert router.put(ask([2], "b"), Choice("r0", 0, "hashed", "b@1"), 0.0)
     assert (len(router.queue), router.figures()["turns"]) == (0, 2)
+
+
+def test_turn_that_an_ingress_placed_is_one_that_its_tenant_had() -> None:
+    router = fleet(1, max_turns=1, settings=Settings(queue_limit=9))
+    chosen(router, ask([1], "running"))
+    for turn in ("other-0", "a", "other-1"):
+        router.choose(replace(ask([2], turn), tenant=turn[0]), 0.0)
+    assert router.put(ask([2], "a"), Choice("r0", 0, "hashed", "a@1"), 0.0)
+    router.choose(replace(ask([2], "another"), tenant="a"), 0.0)
+    assert [one.turn for one in router.queue.line()] == ["other-0", "other-1", "another"]
 
 
 def test_turn_that_is_over_before_it_is_told_of_is_not_counted() -> None:

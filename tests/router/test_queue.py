@@ -148,3 +148,103 @@ def test_every_turn_comes_out_exactly_once(steps: Any) -> None:
     assert set(drain(queue)) == inside
     assert queue.peek() is None
     assert queue._ends == {}
+
+
+@pytest.mark.parametrize("how", ["left", "too-late", "put-out"])
+def test_a_tenant_pays_for_no_turn_that_was_not_served(how: str) -> None:
+    queue = Queue(limit=5, patience=10)
+    for serial in range(3):
+        queue.push(ask(f"b{serial}", tenant="b"), 5.0)
+    for serial in range(5):
+        least = -1 if how == "put-out" else 0
+        queue.push(ask(f"lost-{serial}", tenant="a", tokens=50_000, priority=least), 0.0)
+        if how == "left":
+            assert queue.cancel(f"lost-{serial}")
+        elif how == "too-late":
+            assert [gone.turn for gone in queue.expire(10.0)] == [f"lost-{serial}"]
+        else:
+            queue.push(ask("filler", tenant="c"), 5.0)
+            gone = queue.push(ask("urgent", tier=1, tenant="d"), 5.0)
+            assert gone is not None
+            assert gone.turn == f"lost-{serial}"
+            assert queue.cancel("urgent")
+            assert queue.cancel("filler")
+    queue.push(ask("a", tenant="a", tokens=50_000), 5.0)
+    assert drain(queue) == ["b0", "a", "b1", "b2"]
+
+
+def test_who_asked_behind_a_turn_that_left_moves_up() -> None:
+    queue = Queue(limit=9)
+    queue.push(ask("a0", tenant="a", tokens=50_000), 0.0)
+    for serial in range(3):
+        queue.push(ask(f"b{serial}", tenant="b"), 0.0)
+    queue.push(ask("a1", tenant="a"), 0.0)
+    assert queue.ahead("a1") == 4
+    assert queue.cancel("a0")
+    assert drain(queue) == ["b0", "a1", "b1", "b2"]
+
+
+def test_what_was_served_is_paid_for_whoever_leaves_later() -> None:
+    queue = Queue(limit=9)
+    for turn in ("a0", "a1"):
+        queue.push(ask(turn, tenant="a", tokens=3000), 0.0)
+    for serial in range(6):
+        queue.push(ask(f"b{serial}", tenant="b"), 0.0)
+    assert queue.pop().turn == "a0"
+    assert queue.cancel("a1")
+    queue.push(ask("a2", tenant="a"), 0.0)
+    assert drain(queue) == ["b0", "b1", "b2", "b3", "a2", "b4", "b5"]
+
+
+asks = st.builds(
+    lambda tenant, priority, tokens, tier: {
+        "tenant": tenant,
+        "priority": priority,
+        "tokens": tokens,
+        "tier": tier,
+    },
+    st.sampled_from("ab"),
+    st.integers(0, 2),
+    st.integers(1, 9000),
+    st.integers(0, 1),
+)
+ROUND = st.lists(st.tuples(st.sampled_from(["stays", "cancel", "expire", "evict"]), asks))
+
+
+def leave(queue: Queue, lost: list[tuple[str, str]], order: Any, now: float) -> None:
+    """Each leaves in its way: they are the only ones of the lowest tier, or whose time is over."""
+    left = order([turn for how, turn in lost if how == "cancel"])
+    assert all(queue.cancel(turn) for turn in left)
+    over = {gone.turn for gone in queue.expire(now + queue.patience / 2)}
+    assert over == {turn for how, turn in lost if how == "expire"}
+    out = {turn for how, turn in lost if how == "evict"}
+    queue.limit = len(queue)
+    urgent = [f"urgent-{turn}" for turn in out]
+    gone = [queue.push(ask(turn, tier=9, tenant="urgent"), now) for turn in urgent]
+    assert {one.turn for one in gone if one is not None} == out
+    queue.limit = 999
+    assert all(queue.cancel(turn) for turn in urgent)
+
+
+@given(rounds=st.lists(ROUND, max_size=4), data=st.data())
+def test_turns_that_leave_unserved_change_the_order_of_no_others(rounds: Any, data: Any) -> None:
+    queue, plain, now = Queue(limit=999, patience=100), Queue(limit=999, patience=100), 0.0
+    for each in (queue, plain):
+        each.push(ask("last", tier=-2, tenant="last"), 1e9)  # who is never out of work
+    for number, turns in enumerate(rounds):
+        lost = []
+        for serial, (how, fields) in enumerate(turns):
+            turn = f"{number}-{serial}"
+            if how == "stays":
+                plain.push(ask(turn, **fields), now)
+                queue.push(ask(turn, **fields), now)
+            else:
+                lost.append((how, turn))
+                came = now - queue.patience / 2 if how == "expire" else now
+                least = {"tier": -3} if how == "evict" else {}
+                queue.push(ask(turn, **fields | least), came)
+        leave(queue, lost, lambda left: data.draw(st.permutations(left)), now)
+        assert [one.turn for one in queue.line()] == [one.turn for one in plain.line()]
+        if len(plain) > 1:
+            assert queue.pop().turn == plain.pop().turn
+    assert drain(queue) == drain(plain)
