@@ -36,11 +36,11 @@ class Hinting:
         self, turn: Turn, *, owner: str, harness: str, at: float
     ) -> asyncio.Future[Any] | None:
         """Note the turn in its session; gives the session's record to come."""
-        osl = self._estimates.of_session(turn.session) if turn.session else 0
+        osl = self._estimates.of_session(owner, turn.session) if turn.session else 0
         return self._keeper.seen(turn, owner=owner, harness=harness, at=at, osl=osl)
 
     async def filled(
-        self, turn: Turn, kept: asyncio.Future[Any] | None, allowed: Allowance
+        self, turn: Turn, kept: asyncio.Future[Any] | None, allowed: Allowance, *, owner: str
     ) -> Turn:
         """The turn with the hints of its session where it has none, no more urgent than is allowed,
         and the length of its reply as it is expected.
@@ -50,14 +50,14 @@ class Hinting:
         hints, _ = held(hints, allowed)  # another key of the tenant may have said more
         if hints.osl is None:
             known = 0 if record is None else record.osl
-            osl = self._estimates.expect(turn.session, last_tool(turn.messages), known)
+            osl = self._estimates.expect(owner, turn.session, last_tool(turn.messages), known)
             most = turn.sampling.max_tokens
             hints = replace(hints, osl=min(osl, most) if osl and most else osl)
         return turn if hints == turn.hints else replace(turn, hints=hints)
 
-    def replied(self, turn: Turn, tokens: int) -> None:
+    def replied(self, turn: Turn, tokens: int, *, owner: str) -> None:
         """A turn came to its end with so many tokens said."""
-        self._estimates.saw(turn.session, last_tool(turn.messages), tokens)
+        self._estimates.saw(owner, turn.session, last_tool(turn.messages), tokens)
 
 
 def inherited(own: Hints, kept: Hints) -> Hints:

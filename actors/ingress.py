@@ -113,7 +113,7 @@ class Ingress:
                 memo=model.folder.prompter.tokenizer.cache,
             )
             model.admit(turn, prompt)
-            turn = await self._hinting.filled(turn, kept, allowed)
+            turn = await self._hinting.filled(turn, kept, allowed, owner=owner)
             watch = TurnWatch(
                 heard,
                 model=model,
@@ -173,7 +173,7 @@ class Ingress:
             prompter = model.folder.prompter
             exchange.keeping = self.replay.remember(prompter, prepared, reply, output)
             self.prefixes.ended(prompter, prepared, reply, output)
-            self._hinting.replied(turn, reply.usage.output)
+            self._hinting.replied(turn, reply.usage.output, owner=owner)
             ended = Ended(
                 model,
                 prepared,

@@ -1,9 +1,9 @@
 """Warming: prefixes computed before a turn asks for them, and kept while a session is silent.
 
-Two reasons, one means: a prompt of one token's reply, of the lowest priority, on the replica that
-has the session. After a turn that ended in tool calls (hint `speculative_prefill`) it computes what
-is known of the next prompt, and only where that differs from what the turn itself has left in the
-cache: reasoning that is not kept, a call that is written anew. While a prefix is pinned
+Two reasons, one means: a prompt of one token's reply, of the lowest tier and priority, on the
+replica that has the session. After a turn that ended in tool calls (hint `speculative_prefill`) it
+computes what is known of the next prompt, and only where that differs from what the turn itself has
+left in the cache: reasoning that is not kept, a call that is written anew. While a prefix is pinned
 (`cache_control` with a ttl) it touches it, since no engine can pin. Whatever warms a session ends
 when its next turn comes.
 """
@@ -29,6 +29,7 @@ from actors.model_service import ModelService
 from actors.replay import Prepared
 from actors.spoken import spoken
 from prompts.prompter import Prompt
+from protocols.headers import TIERS
 from turns.blocks import Message, Text, ToolCall, ToolResult
 from turns.errors import EngineError, TreadleError
 from turns.events import Event
@@ -37,8 +38,8 @@ from turns.turn import Turn
 
 log = logging.getLogger(__name__)
 
-LAST = -(2**20)
-"""Priority of what warms: after every turn that somebody waits for."""
+LAST = -(2**31)
+"""Priority of what warms, in the lowest tier: no turn that somebody waits for is behind it."""
 
 REFRESH = 20.0
 """Seconds of silence after which a pinned prefix is touched."""
@@ -216,7 +217,7 @@ class Warmer:
             turn,
             id=f"warm-{uuid.uuid4().hex}",
             sampling=replace(turn.sampling, max_tokens=1, stop=()),
-            hints=replace(turn.hints, priority=LAST),
+            hints=replace(turn.hints, tier=-TIERS, priority=LAST),
         )
         job = ended.model.job(quiet, prompt)
         job = replace(job, conversation=None, constraint=None, thinking_budget=None)

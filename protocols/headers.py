@@ -6,8 +6,9 @@ is as good as absent, and a malformed hint is reported, never an error.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -18,7 +19,7 @@ from turns.turn import Hints
 LONGEST = 256
 LONGEST_TTL = 24 * 3600
 TIERS = 10
-_TTL = re.compile(r"^(?P<count>[0-9]{1,6})(?P<unit>[smh]?)$")
+_TTL = re.compile(r"(?P<count>[0-9]{1,9})(?P<unit>[smh]?)")
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 DISPATCH = ("events", "comments", "off")
 # (session, parent) header pairs of harnesses that name a conversation by one header.
@@ -40,7 +41,7 @@ class AgentHints(msgspec.Struct):
     osl: Annotated[int, Meta(ge=1, le=2**31)] | None = None
     latency_sensitivity: Annotated[float, Meta(ge=0, le=1)] | None = None
     speculative_prefill: bool | None = None
-    deadline_s: float | None = None
+    deadline_s: Annotated[float, Meta(ge=0)] | None = None
     final: bool | None = None
 
 
@@ -92,34 +93,43 @@ def hints(headers: Mapping[str, str], nvext: Any, ignored: list[str]) -> Hints:
         except msgspec.ValidationError:
             ignored.append(f"agent_hints.{name}")
             continue
-        if name not in AgentHints.__struct_fields__:
+        hint = getattr(read, name, None)
+        if name not in AgentHints.__struct_fields__ or hint == math.inf:
             ignored.append(f"agent_hints.{name}")
-        elif (hint := getattr(read, name)) is not None:
+        elif hint is not None:
             good[name] = hint
     return Hints(**good)
 
 
-def retention(headers: Mapping[str, str], nvext: Any, *controls: Any) -> int:
+def retention(
+    headers: Mapping[str, str], nvext: Any, controls: Sequence[Any], ignored: list[str]
+) -> int:
     """Seconds that a prompt shall stay cached: the longest explicit ttl, 0 where there is none.
 
     From `x-treadle-cache-ttl`, `nvext.cache_control` and `cache_control`: `{"ttl": "1h"}`. Without
-    a ttl the cache's own ways are meant, and nothing is kept on purpose.
+    a ttl the cache's own ways are meant, and nothing is kept on purpose. One that is malformed asks
+    for nothing, one that is too long for the longest there is; both are named in `ignored`.
     """
     within = nvext.get("cache_control") if isinstance(nvext, dict) else None
-    found = [
-        seconds(control.get("ttl")) for control in (within, *controls) if isinstance(control, dict)
-    ]
-    return max(seconds(plain(headers, "x-treadle-cache-ttl")), *found, 0)
+    said = [control for control in (within, *controls) if control is not None]
+    found = [seconds(control.get("ttl")) for control in said if isinstance(control, dict)]
+    if len(found) < len(said):
+        ignored.append("cache_control")
+    if header := plain(headers, "x-treadle-cache-ttl"):
+        found.append(seconds(header))
+    if any(one is None or one > LONGEST_TTL for one in found):
+        ignored.append("cache_control.ttl")
+    return min(max((one or 0 for one in found), default=0), LONGEST_TTL)
 
 
-def seconds(said: Any) -> int:
-    """`"5m"`, `"1h"`, `"90s"`, `90`; anything else is 0."""
-    if isinstance(said, int) and not isinstance(said, bool):
-        return min(max(said, 0), LONGEST_TTL)
-    match = _TTL.match(said) if isinstance(said, str) else None
-    if match is None:
+def seconds(said: Any) -> int | None:
+    """`"5m"`, `"1h"`, `"90s"`, `90`; None, what is not said, is 0, and anything else is None."""
+    if said is None:
         return 0
-    return min(int(match["count"]) * _UNITS[match["unit"] or "s"], LONGEST_TTL)
+    if isinstance(said, int) and not isinstance(said, bool):
+        return said if said >= 0 else None
+    match = _TTL.fullmatch(said) if isinstance(said, str) else None
+    return int(match["count"]) * _UNITS[match["unit"] or "s"] if match is not None else None
 
 
 def salt(headers: Mapping[str, str], nvext: Any) -> str:

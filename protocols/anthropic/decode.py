@@ -74,7 +74,9 @@ def _hints(
 ) -> Hints:
     hints = msgspec.structs.replace(
         heads.hints(headers, request.nvext, ignored),
-        retain_s=heads.retention(headers, request.nvext, request.cache_control, *controls),
+        retain_s=heads.retention(
+            headers, request.nvext, [request.cache_control, *controls], ignored
+        ),
     )
     budget = request.output_config.task_budget if request.output_config else None
     if budget is None:

@@ -1,4 +1,4 @@
-"""The `cache_control` of content blocks, where one names a ttl.
+"""The `cache_control` of content blocks, where one names a ttl; inside results of tools too.
 
 Every request of some harnesses has breakpoints without a ttl; they ask for nothing that a prefix
 cache does not do by itself, so only a body that spells `"ttl"` is looked into.
@@ -14,7 +14,9 @@ from protocols.anthropic import wire
 
 
 class _Marked(Struct):
+    type: Any = None
     cache_control: Any = None
+    content: Any = None
 
 
 _decode = json.Decoder(_Marked).decode
@@ -29,11 +31,19 @@ def ttls(body: bytes, request: wire.Request) -> list[Any]:
     for message in request.messages:
         if isinstance(message.content, list):
             blocks += message.content
-    return found + [_control(block) for block in blocks if b'"ttl"' in bytes(block)]
+    for block in blocks:
+        if b'"ttl"' in bytes(block):
+            found += _controls(block)
+    return found
 
 
-def _control(block: Raw) -> Any:
+def _controls(block: Raw) -> list[Any]:
     try:
-        return _decode(block).cache_control
-    except DecodeError:  # the block is judged elsewhere
-        return None
+        marked = _decode(block)
+    except (DecodeError, RecursionError):  # the block is judged elsewhere
+        return []
+    found = [marked.cache_control]
+    if marked.type == "tool_result" and isinstance(marked.content, list):
+        inner = [part for part in marked.content if isinstance(part, dict)]
+        found += [part.get("cache_control") for part in inner]
+    return found

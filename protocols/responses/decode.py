@@ -53,7 +53,7 @@ def decode(body: bytes, headers: Mapping[str, str], *, turn_id: str) -> Turn:
         output=_output(request.text),
         hints=replace(
             heads.hints(headers, request.nvext, ignored),
-            retain_s=heads.retention(headers, request.nvext, request.cache_control),
+            retain_s=heads.retention(headers, request.nvext, [request.cache_control], ignored),
         ),
         salt=heads.salt(headers, request.nvext),
         stream=bool(request.stream),

@@ -54,7 +54,7 @@ class Model:
 
     def job(self, turn: Turn, prompt: Prompt) -> Job:
         sampling = Sampling(max_tokens=turn.sampling.max_tokens)
-        return Job(turn.id, prompt.ids, sampling, ParseSpec("f", ""), priority=-turn.hints.priority)
+        return Job(turn.id, prompt.ids, sampling, ParseSpec("f", ""))
 
 
 def prompt(ids: list[int]) -> Prompt:
@@ -97,7 +97,7 @@ async def test_the_known_part_is_computed_where_it_differs(conductor: Conductor)
     await until(lambda: conductor.jobs)
     (job,) = conductor.jobs
     assert job.prompt == head[:-1]
-    assert (job.sampling.max_tokens, job.priority) == (1, 2**20)
+    assert job.sampling.max_tokens == 1
 
 
 @pytest.mark.parametrize(

@@ -318,3 +318,34 @@ def test_faults_name_their_field(fields: dict[str, Any], param: str) -> None:
         apis.decode("messages", **fields)
     assert caught.value.param == param
     assert caught.value.message.startswith(f"{param}: ")
+
+
+RESULT = {"type": "tool_result", "tool_use_id": "t1"}
+
+
+@pytest.mark.parametrize(
+    ("block", "expected"),
+    [
+        pytest.param(TEXT | EPHEMERAL, 3600, id="block"),
+        pytest.param(RESULT | {"content": "x"} | EPHEMERAL, 3600, id="result"),
+        pytest.param(RESULT | {"content": [TEXT, TEXT | EPHEMERAL]}, 3600, id="inside-a-result"),
+        pytest.param(RESULT | {"content": [TEXT]}, 0, id="none"),
+        pytest.param(
+            {"type": "tool_use", "id": "t1", "name": "f", "input": {"content": [EPHEMERAL]}},
+            0,
+            id="what-only-looks-like-one",
+        ),
+    ],
+)
+def test_a_ttl_counts_on_every_block_that_may_have_one(
+    block: dict[str, Any], expected: int
+) -> None:
+    turn = apis.decode("messages", messages=[{"role": "user", "content": [block]}])
+    assert turn.hints.retain_s == expected
+
+
+def test_a_bad_ttl_of_a_block_is_named() -> None:
+    block = RESULT | {"content": [TEXT | {"cache_control": {"type": "ephemeral", "ttl": "2d"}}]}
+    turn = apis.decode("messages", messages=[{"role": "user", "content": [block]}])
+    assert turn.hints.retain_s == 0
+    assert turn.echo["ignored"] == ["cache_control.ttl"]

@@ -169,6 +169,17 @@ def test_sessions(given_headers: dict[str, str], expected: tuple[str, str]) -> N
             {}, {"agent_hints": {"tier": 11}}, Hints(), ["agent_hints.tier"], id="no-such-tier"
         ),
         pytest.param({}, "yes", Hints(), ["nvext"], id="malformed-body"),
+        pytest.param({"x-treadle-deadline-s": "0"}, None, Hints(deadline_s=0), [], id="no-time"),
+        *(
+            pytest.param(
+                {},
+                {"agent_hints": {"deadline_s": bad}},
+                Hints(),
+                ["agent_hints.deadline_s"],
+                id=bad,
+            )
+            for bad in ("-5", "nan", "inf", "-inf")
+        ),
         pytest.param(
             {"x-treadle-speculative-prefill": "true"},
             None,
@@ -184,6 +195,63 @@ def test_hints(
     reported: list[str] = []
     assert headers.hints(given_headers, nvext, reported) == expected
     assert reported == ignored
+
+
+TTLS = [
+    pytest.param("5m", 300, [], id="minutes"),
+    pytest.param("1h", 3600, [], id="hours"),
+    pytest.param("90s", 90, [], id="seconds"),
+    pytest.param(90, 90, [], id="number"),
+    pytest.param("0", 0, [], id="none"),
+    pytest.param("24h", 86_400, [], id="most"),
+    pytest.param("25h", 86_400, ["cache_control.ttl"], id="above-most"),
+    pytest.param(10**8, 86_400, ["cache_control.ttl"], id="number-above-most"),
+    pytest.param("2d", 0, ["cache_control.ttl"], id="unit"),
+    pytest.param("1 h", 0, ["cache_control.ttl"], id="space"),
+    pytest.param("soon", 0, ["cache_control.ttl"], id="word"),
+    pytest.param("1.5", 0, ["cache_control.ttl"], id="fraction"),
+    pytest.param("-4", 0, ["cache_control.ttl"], id="negative"),
+]
+
+
+@EACH
+@pytest.mark.parametrize("place", ["header", "body", "nvext"])
+@pytest.mark.parametrize(("ttl", "expected", "ignored"), TTLS)
+def test_a_ttl_is_honoured_or_named(
+    api: str, place: str, ttl: Any, expected: int, ignored: list[str]
+) -> None:
+    control = {"cache_control": {"type": "ephemeral", "ttl": ttl}}
+    fields: dict[str, dict[str, Any]] = {"header": {}, "body": control, "nvext": {"nvext": control}}
+    told = {"x-treadle-cache-ttl": str(ttl)} if place == "header" else {}
+    body = json.dumps(apis.REQUESTS[api] | fields[place]).encode()
+    turn = APIS[api].decode(body, told, turn_id="t")
+    assert turn.hints.retain_s == expected
+    assert turn.echo["ignored"] == ignored
+
+
+@pytest.mark.parametrize(
+    ("control", "ignored"),
+    [
+        pytest.param(None, [], id="null"),
+        pytest.param({}, [], id="unsaid"),
+        pytest.param({"ttl": None}, [], id="null-ttl"),
+        pytest.param({"ttl": True}, ["cache_control.ttl"], id="true"),
+        pytest.param({"ttl": 1.5}, ["cache_control.ttl"], id="fraction"),
+        pytest.param({"ttl": -4}, ["cache_control.ttl"], id="negative"),
+        pytest.param("1h", ["cache_control"], id="no-object"),
+    ],
+)
+def test_a_cache_control_of_another_form_keeps_nothing(control: Any, ignored: list[str]) -> None:
+    reported: list[str] = []
+    assert headers.retention({}, {"cache_control": control}, [control], reported) == 0
+    assert reported == ignored
+
+
+def test_the_longest_ttl_counts() -> None:
+    controls = [{"ttl": "5m"}, {"ttl": "1h"}, {"ttl": "soon"}]
+    reported: list[str] = []
+    assert headers.retention({"x-treadle-cache-ttl": "60"}, None, controls, reported) == 3600
+    assert reported == ["cache_control.ttl"]
 
 
 ERRORS = [

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors import warming
 from router.decision import Ask
 from router.router import Router
 from tests.serving.asks import PATHS, TOOLS, ask
@@ -87,6 +88,19 @@ async def test_the_length_of_a_reply_is_learnt(api: str, asked: list[Ask]) -> No
         assert record.hints.osl is None  # what was learnt is nothing that was said
 
 
+async def test_nothing_is_learnt_of_another_tenants_session(asked: list[Ask]) -> None:
+    async with serving() as server:
+        server.says({"text": LONG})
+        for who in ("me", "you"):
+            mine = {"x-treadle-session": "s1", "authorization": f"Bearer {who}"}
+            await post(server, "chat", mine)
+            await server.keeper.settled()
+        for one in asked:
+            record = await server.store.session(one.tenant, "s1")
+            assert record is not None
+            assert (record.turns, record.osl) == (1, 0)
+
+
 @EACH
 async def test_the_next_prompt_is_computed_ahead_where_reasoning_is_dropped(api: str) -> None:
     async with serving(settings(model={"family": "step3"}, options=SMALL)) as server:
@@ -161,6 +175,31 @@ async def test_a_ttl_pins_the_session_until_it_ends(
         await post(server, api, mine | {"x-treadle-final": "true"}, **fields)
         assert [one.pinned for one in asked] == [False, True]
         assert server.ingress.warmer.pins == {}
+
+
+@pytest.mark.parametrize(
+    "urgent",
+    [
+        pytest.param({}, id="unsaid"),
+        pytest.param({"tier": 5}, id="tier"),
+        pytest.param({"priority": 9}, id="priority"),
+    ],
+)
+async def test_what_is_kept_warm_is_behind_every_turn(
+    urgent: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warming, "REFRESH", 0.0)
+    async with serving() as server:
+        server.ingress.keepalive_s = 1000.0  # the touches are ours alone
+        mine = {"x-treadle-session": "s1", "x-treadle-cache-ttl": "300"}
+        await post(server, "messages", mine, nvext={"agent_hints": urgent})
+        server.ingress.warmer.refresh()
+        await until(lambda: len(server.engine.jobs) == 2)
+        least = {"x-treadle-tier": "-10", "x-treadle-priority": str(-(2**31))}
+        await post(server, "messages", least)
+        first, warm, last = server.engine.jobs
+        assert warm.turn.startswith("warm-")
+        assert warm.priority >= last.priority > first.priority
 
 
 @EACH
