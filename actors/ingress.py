@@ -63,7 +63,7 @@ class Ingress:
         self._metrics = metrics
         self.keeper = keeper
         self._hinting = Hinting(keeper)
-        self.warmer = Warmer(conductor)
+        self.warmer = Warmer(conductor, keeper)
         self._timeline = timeline
         self.replay = replay
         self.limits = limits or Limits()

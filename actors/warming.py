@@ -5,7 +5,8 @@ replica that has the session. After a turn that ended in tool calls (hint `specu
 computes what is known of the next prompt, and only where that differs from what the turn itself has
 left in the cache: reasoning that is not kept, a call that is written anew. While a prefix is pinned
 (`cache_control` with a ttl) it touches it, since no engine can pin. Whatever warms a session ends
-when its next turn comes.
+when its next turn comes. A session may end through another ingress than the one that keeps it, so
+each touch asks the store first.
 """
 
 from __future__ import annotations
@@ -16,20 +17,24 @@ import logging
 import time
 import uuid
 from array import array
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from itertools import takewhile
 from operator import eq
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.conductor import Conductor
 from actors.flights import Flight
+from actors.keeper import Keeper
 from actors.model_service import ModelService
 from actors.replay import Prepared
 from actors.spoken import spoken
 from prompts.prompter import Prompt
-from protocols.headers import TIERS
+from protocols.headers import LONGEST_TTL, TIERS
+from sessions.records import OVER, RecordError
+from sessions.store import write
 from turns.blocks import Message, Text, ToolCall, ToolResult
 from turns.errors import EngineError, TreadleError
 from turns.events import Event
@@ -68,12 +73,15 @@ class Ended(Struct, frozen=True):
 
 
 class Pin(Struct):
-    """A prefix that is kept. Times in monotonic seconds."""
+    """A prefix that is kept. Times in monotonic seconds, but `made`: in seconds since the epoch,
+    which all ingresses share.
+    """
 
     ended: Ended
     prompt: array[int]
     until: float
     touched: float
+    made: float
 
 
 class Unheard:
@@ -110,10 +118,17 @@ class Warmer:
     """One per ingress. `prepare` renders a turn as the ingress does."""
 
     def __init__(
-        self, conductor: Conductor, *, clock: Callable[[], float] = time.monotonic
+        self,
+        conductor: Conductor,
+        keeper: Keeper,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        epoch: Callable[[], float] = time.time,
     ) -> None:
         self._conductor = conductor
+        self._keeper = keeper
         self._clock = clock
+        self._epoch = epoch
         self._flights: dict[Key, Flight] = {}
         self._thinking: dict[Key, asyncio.Task[None]] = {}
         self.pins: dict[Key, Pin] = {}
@@ -145,14 +160,13 @@ class Warmer:
             return
         if ended.final:
             self.pins.pop(key, None)
+            self._keeper.put(write(OVER, *key, self._epoch(), ttl=LONGEST_TTL))
             return
         if ended.retain_s:
             self._pin(key, ended)
         calls = any(isinstance(block, ToolCall) for block in ended.reply.blocks)
         if ended.speculate and calls and key not in self._thinking:
-            task = asyncio.ensure_future(self._speculate(key, ended, prepare, keeping))
-            self._thinking[key] = task
-            task.add_done_callback(lambda done: self._thought(key, done))
+            self._think(key, self._speculate(key, ended, prepare, keeping))
 
     def refresh(self) -> None:
         """Touch the pinned prefixes that were silent for `REFRESH`; call it now and then."""
@@ -160,10 +174,12 @@ class Warmer:
         for key, pin in list(self.pins.items()):
             if pin.until <= now:
                 del self.pins[key]
-            elif now - pin.touched >= REFRESH and key not in self._flights:
+            elif now - pin.touched >= REFRESH and not self._busy(key):
                 pin.touched = now
-                whole = replace(pin.ended.prepared.prompt, ids=pin.prompt.tolist())
-                self._warm(key, pin.ended, whole)
+                self._think(key, self._touch(key, pin))
+
+    def _busy(self, key: Key) -> bool:
+        return key in self._flights or key in self._thinking
 
     async def stop(self) -> None:
         """End what is under way."""
@@ -177,13 +193,25 @@ class Warmer:
         prompt = array("I", ended.prepared.prompt.ids)
         if len(prompt) > PINNED_TOKENS:
             return
-        self.pins[key] = Pin(ended, prompt, now + ended.retain_s, now)
+        self.pins[key] = Pin(ended, prompt, now + ended.retain_s, now, self._epoch())
         own = [one for one in self.pins if one[0] == key[0]]
         tokens = sum(len(self.pins[one].prompt) for one in own)
         for oldest in own:
             if tokens <= PINNED_TOKENS:
                 break
             tokens -= len(self.pins.pop(oldest).prompt)
+
+    async def _touch(self, key: Key, pin: Pin) -> None:
+        over = None  # a store that is away lets nothing go
+        with contextlib.suppress(TreadleError, RecordError):
+            (over,) = await self._keeper.store.get(OVER, *key)
+        if self.pins.get(key) is not pin:
+            return
+        if over is not None and over >= pin.made:
+            del self.pins[key]
+            return
+        whole = replace(pin.ended.prepared.prompt, ids=pin.prompt.tolist())
+        self._warm(key, pin.ended, whole)
 
     async def _speculate(
         self, key: Key, ended: Ended, prepare: Prepare, keeping: asyncio.Future[object] | None
@@ -202,11 +230,16 @@ class Warmer:
         if len(known.ids) // card.block_size > resident:
             self._warm(key, ended, known)
 
+    def _think(self, key: Key, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._thinking[key] = task
+        task.add_done_callback(lambda done: self._thought(key, done))
+
     def _thought(self, key: Key, task: asyncio.Task[None]) -> None:
         if self._thinking.get(key) is task:
             del self._thinking[key]
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("a next prompt could not be foreseen: %r", error)
+            log.warning("a prompt could not be kept warm or foreseen: %r", error)
 
     def _warm(self, key: Key, ended: Ended, prompt: Prompt) -> None:
         if ended.replica not in ended.model.fleet.cards:

@@ -176,6 +176,7 @@ REPLY = Kind("reply", StoredReply)
 TURNS = Kind("turns", str)  # of a session: its turns' ids, a list
 LEDGER = Kind("ledger", bytes)
 IDLED = Kind("idled", Idled)
+OVER = Kind("over", float)  # of a session: when its last turn was over
 PAST = Kind("past", bytes)  # of a session: its latest turns, a list
 PAST_NAME = Kind("past_name", str)  # of a turn: the list that it is in
 OPEN_CALL = Kind("open_call", bytes)  # a turn whose tool calls may still run, with its reply

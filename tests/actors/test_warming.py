@@ -11,12 +11,15 @@ from msgspec.structs import replace
 
 from actors import warming
 from actors.fleet import Fleet
+from actors.keeper import Keeper
 from actors.messages import ReplicaCard
 from actors.replay import Prepared
 from actors.warming import REFRESH, Ended, Warmer, next_turn, shared
 from prompts.prompter import Prompt
+from sessions.memory_store import MemoryStore
 from tests.serving.waits import until
 from turns.blocks import Text, ToolCall, ToolResult
+from turns.errors import UnavailableError
 from turns.events import Usage
 from turns.frames import Job, ParseSpec, Picture
 from turns.reply import Reply
@@ -86,8 +89,14 @@ def conductor() -> Conductor:
     return Conductor()
 
 
-def made(conductor: Conductor, now: list[float]) -> Warmer:
-    return Warmer(conductor, clock=lambda: now[0])  # type: ignore[arg-type]
+def made(conductor: Conductor, now: list[float], store: MemoryStore | None = None) -> Warmer:
+    keeper, clock = Keeper(store or MemoryStore(), ttl=60), lambda: now[0]
+    return Warmer(conductor, keeper, clock=clock, epoch=clock)  # type: ignore[arg-type]
+
+
+async def refreshed(warmer: Warmer) -> None:
+    warmer.refresh()
+    await until(lambda: not warmer._thinking)
 
 
 async def test_the_known_part_is_computed_where_it_differs(conductor: Conductor) -> None:
@@ -143,12 +152,12 @@ async def test_a_pin_is_touched_while_its_session_is_silent(conductor: Conductor
     assert not warmer.pinned("another", "s")
     for at, touched in ((REFRESH - 1, 0), (REFRESH, 1), (REFRESH + 1, 1)):
         now[0] = at
-        warmer.refresh()
+        await refreshed(warmer)
         assert len(conductor.jobs) == touched
     assert conductor.jobs[0].prompt == [1, 2, 3]
     conductor.watches[conductor.jobs[0].turn].landed(1)
     now[0] = 2 * REFRESH
-    warmer.refresh()
+    await refreshed(warmer)
     assert len(conductor.jobs) == 2
     now[0] = 100.0
     warmer.refresh()
@@ -161,6 +170,57 @@ async def test_a_session_that_ends_lets_go(conductor: Conductor) -> None:
     warmer.ended(ended([1], retain_s=100), rendered([]))
     warmer.ended(ended([1], final=True), rendered([]))
     assert warmer.pins == {}
+
+
+async def test_a_session_that_ends_elsewhere_lets_go_at_the_next_touch(
+    conductor: Conductor,
+) -> None:
+    now, store = [5.0], MemoryStore()
+    here, there = made(conductor, now, store), made(Conductor(), now, store)
+    for session, owner in (("s", "o"), ("other", "o"), ("s", "another")):
+        here.ended(ended([1], session=session, owner=owner, retain_s=900), rendered([]))
+    now[0] = 6.0
+    there.ended(ended([1], final=True), rendered([]))
+    await there._keeper.settled()
+    now[0] += REFRESH
+    await refreshed(here)
+    assert list(here.pins) == [("o", "other"), ("another", "s")]
+    assert len(conductor.jobs) == 2
+    here.ended(ended([1], retain_s=900), rendered([]))  # it goes on after all
+    now[0] += REFRESH
+    await refreshed(here)
+    assert here.pinned("o", "s")
+
+
+async def test_a_turn_that_comes_while_the_store_is_asked_ends_the_touch(
+    conductor: Conductor,
+) -> None:
+    now = [0.0]
+    warmer = made(conductor, now)
+    warmer.ended(ended([1], retain_s=100), rendered([]))
+    now[0] = REFRESH
+    warmer.refresh()
+    (touch,) = warmer._thinking.values()
+    warmer.begun("o", "s")
+    await asyncio.wait([touch], timeout=5)
+    assert touch.cancelled()
+    assert conductor.jobs == []
+    assert warmer.pinned("o", "s")
+
+
+async def test_a_store_that_is_away_lets_nothing_go(
+    conductor: Conductor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def away(*_: Any) -> Any:
+        raise UnavailableError("away")
+
+    now, store = [0.0], MemoryStore()
+    monkeypatch.setattr(store, "get", away)
+    warmer = made(conductor, now, store)
+    warmer.ended(ended([1], retain_s=100), rendered([]))
+    now[0] = REFRESH
+    await refreshed(warmer)
+    assert len(conductor.jobs) == 1
 
 
 async def test_pins_are_bounded_for_each_tenant(
