@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from prompts.exact import loads, marked
 from prompts.guard import HOLE, Guard
 from prompts.memo import Memo
-from prompts.spelling import Spelling, arguments_text
+from prompts.spelling import Spelling
 from prompts.template import ChatTemplate, TemplateError
 from prompts.tools import CUSTOM_ARGUMENT
 from prompts.traits import Message, Traits
@@ -177,7 +177,7 @@ class Replies:
 
     def _arguments(self, call: ToolCall) -> Any:
         if self._traits.arguments == "text":
-            return self._guard.spellings(arguments_text(call))
+            return self._spelling.arguments(call)
         if call.kind == "custom":
             return {CUSTOM_ARGUMENT: self._guard(call.arguments)}
         if not call.arguments.strip():

@@ -63,8 +63,18 @@ class Spelling:
             call,
             id=self._guard(call.id),
             name=self._guard(call.name),
-            arguments=self._guard.spellings(arguments_text(call)),
+            arguments=self.arguments(call),
         )
+
+    def arguments(self, call: ToolCall) -> str:
+        """As `arguments_text`, each string in it guarded: a grammar, or a template that reads them,
+        writes them between marks of its own.
+        """
+        text = arguments_text(call)
+        try:
+            return dumps(marked(self._guard.value(loads(text))))
+        except ValueError:
+            return self._guard(text)
 
 
 def arguments_text(call: ToolCall) -> str:

@@ -84,6 +84,8 @@ def test_no_spelling_becomes_a_control_token(loaded: Load, name: str) -> None:
         asked = conversation(spelled, spelled)
         assert controls(prompter, asked) == plain, spelled
         assert spelled in prompter.render(asked)
+        for end in (spelled[:-1], spelled[1:]):  # what a template writes beside it completes it
+            assert controls(prompter, conversation(end, end)) == plain, end
 
 
 @settings(max_examples=6)
