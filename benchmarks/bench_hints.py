@@ -140,8 +140,8 @@ def speculative_prefill(quick: bool) -> tuple[dict[str, Row], str, bool]:
 
 
 def pin(quick: bool) -> tuple[dict[str, Row], str, bool]:
-    shape = Shape(blocks=320)
-    sessions = generate(60 if quick else 160, 15, Habits(turns=12, agents=0.0, tool_gap=1.0))
+    shape, replicas = Shape(blocks=320), 4 if quick else 10  # on each as many sessions
+    sessions = generate(15 * replicas, 15, Habits(turns=12, agents=0.0, tool_gap=1.0))
     chance = Random(3)
     pinned = {session.name for session in sessions[::8]}
     for session in sessions:
@@ -149,14 +149,14 @@ def pin(quick: bool) -> tuple[dict[str, Row], str, bool]:
         if session.pinned:
             for turn in session.turns[1:]:
                 turn.gap = 60.0 + chance.random()
-    mixed = spread(sessions, shape, 2.0, 4)
+    mixed = spread(sessions, shape, 2.0, replicas)
 
     def told(ask: Ask, _: SimTurn) -> Ask:
         return replace(ask, pinned=ask.session in pinned)
 
     rows = {}
     for label, refresh, tune in (("pinned", 10.0, told), ("control", 0.0, None)):
-        fleet = Fleet(4, shape=shape, settings=QUEUE, tune=tune, refresh=refresh)
+        fleet = Fleet(replicas, shape=shape, settings=QUEUE, tune=tune, refresh=refresh)
         found: Outcome = fleet.run(mixed)
         theirs = [turn for turn in found.turns if turn.session in pinned]
         seen: set[str] = set()
