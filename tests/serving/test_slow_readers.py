@@ -42,6 +42,15 @@ async def opened(server: Server, body: dict[str, object]) -> AsyncIterator[async
         writer.close()
 
 
+def said(got: bytes, choices: int) -> list[str]:
+    """The text of each choice of a stream that was read to its end."""
+    events = [data for _, data in apis.parse(dechunked(got)) if isinstance(data, dict)]
+    texts = [""] * choices
+    for choice in (one for event in events for one in event["choices"]):
+        texts[choice["index"]] += choice["delta"].get("content") or ""
+    return texts
+
+
 async def test_turn_waits_for_its_reader_and_comes_out_whole(server: Server) -> None:
     server.engine.keeps_output = False
     server.says({"endless": "word "})
@@ -58,9 +67,7 @@ async def test_turn_waits_for_its_reader_and_comes_out_whole(server: Server) -> 
         server.says({"endless": "word "})
         async with asyncio.timeout(60):
             got = await reader.read(-1)
-    events = [data for _, data in apis.parse(dechunked(got)) if isinstance(data, dict)]
-    deltas = (event["choices"][0]["delta"] for event in events if event["choices"])
-    text = "".join(delta.get("content") or "" for delta in deltas)
+    (text,) = said(got, 1)
     assert server.metrics.registry.get_sample_value("treadle_turns_moved_total") >= 1
     whole = await server.http.post(PATHS["chat"], json=body | {"stream": False})
     assert text == whole.json()["choices"][0]["message"]["content"]
@@ -90,12 +97,8 @@ async def test_choices_wait_together_for_their_reader_and_come_out_whole(server:
         assert all(len(flight.ids) < WORDS for flight in server.conductor.flights())
         async with asyncio.timeout(60):
             got = await reader.read(-1)
-    events = [data for _, data in apis.parse(dechunked(got)) if isinstance(data, dict)]
-    said = ["", ""]
-    for choice in (one for event in events for one in event["choices"]):
-        said[choice["index"]] += choice["delta"].get("content") or ""
     whole = await server.http.post(PATHS["chat"], json=body | {"stream": False})
-    assert said == [one["message"]["content"] for one in whole.json()["choices"]]
+    assert said(got, 2) == [one["message"]["content"] for one in whole.json()["choices"]]
     await until(lambda: not len(server.conductor))
 
 
