@@ -12,6 +12,7 @@ from actors.engine_replica import EngineReplica
 from actors.engines.registry import make_engine
 from actors.lane_pools import ActorLanes, InlineLanes, LanePool
 from actors.serving import ModelFolder
+from deployments.grpc_wakeups import never_wait
 from deployments.model import model_spec
 from deployments.settings import ModelSettings
 
@@ -20,6 +21,7 @@ class EngineDeployment:
     """What Serve calls; everything is passed on."""
 
     async def __init__(self, model: dict[str, Any], parser: str, router: Any) -> None:  # type: ignore[misc] # Serve awaits it
+        never_wait()
         settings = ModelSettings.model_validate(model)
         spec = model_spec(settings)
         name = serve.get_replica_context().replica_id.unique_id

@@ -26,6 +26,7 @@ from actors.vigil import Vigil
 from deployments.console import GatewayRuns, Watched, routers
 from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
 from deployments.exposure import exposed
+from deployments.grpc_wakeups import never_wait
 from deployments.listening import listening_host
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
@@ -48,6 +49,7 @@ class IngressDeployment:
     async def __init__(  # type: ignore[misc] # Serve awaits it
         self, settings: dict[str, Any], router: Any, store: Any, engines: dict[str, Any]
     ) -> None:
+        never_wait()
         chosen = AppSettings.model_validate(settings)
         if trouble := exposed(await listening_host(), chosen.access):
             raise RuntimeError(trouble)

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from actors.router_actor import RouterActor
+from deployments.grpc_wakeups import never_wait
 from deployments.settings import RouterSettings
 from router.router import Settings
 
@@ -14,6 +15,7 @@ class RouterDeployment(RouterActor):
     """Serve calls the actor's own methods; the ticking starts with the replica."""
 
     async def __init__(self, settings: dict[str, Any]) -> None:  # type: ignore[misc] # Serve awaits it
+        never_wait()
         chosen = RouterSettings.model_validate(settings)
         super().__init__(
             Settings(

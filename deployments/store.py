@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 
+from deployments.grpc_wakeups import never_wait
 from deployments.settings import StoreSettings
 from sessions.redis_store import RedisStore
 from sessions.secrets import cluster_secret
@@ -36,6 +37,7 @@ class StoreDeployment:
     """
 
     async def __init__(self, settings: dict[str, Any]) -> None:  # type: ignore[misc] # Serve awaits it
+        never_wait()
         chosen = StoreSettings.model_validate(settings).redis
         self._server: EmbeddedValkey | None = None
         self._trouble = ""

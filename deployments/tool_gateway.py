@@ -19,6 +19,7 @@ from actors.doorkeeper import LookUp
 from actors.edge import AsgiApp
 from actors.gate import PRINCIPAL, Gate
 from deployments.access import doorkeeper
+from deployments.grpc_wakeups import never_wait
 from deployments.model import ROOT
 from deployments.settings import AccessSettings
 from deployments.tool_settings import ToolSettings
@@ -51,6 +52,7 @@ class ToolGateway:
     """What Serve calls: the gateway is its HTTP side, run by the lifespan that Serve runs."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        never_wait()
         chosen = ToolSettings.model_validate(settings)
         root = Path(chosen.folder) if chosen.folder else directory()
         root.mkdir(parents=True, exist_ok=True, mode=0o700)

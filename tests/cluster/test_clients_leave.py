@@ -21,7 +21,7 @@ LIMIT = 0.25
 """Seconds from the client's close to the abort in the engine's own count."""
 
 TURNS = int(os.environ.get("TREADLE_CHURN_TURNS", "2000"))
-AT_ONCE = 56  # who has left holds a place until its engine lets go: 64 would be more than there are
+AT_ONCE = 64  # of 80 places: who has left holds its place until its engine lets go
 
 
 def slowdown() -> float:
