@@ -11,11 +11,17 @@ WARN_AT = 0.8
 
 
 class Leg:
-    """Counts rows and bytes against the budget; times are those of the run's clock."""
+    """Counts rows and bytes against the budget; times are those of the run's clock.
+
+    It `ends_at` a time at the latest, and `yields_at` one. Who wakes at a time must compare with
+    the very sum: `now - began >= seconds` can be false at `began + seconds`.
+    """
 
     def __init__(self, budget: Budget, now: float) -> None:
         self.budget = budget
         self.began = now
+        self.ends_at = now + budget.seconds
+        self.yields_at = now + budget.yield_after
         self.rows = 0
         self.bytes = 0
         self._warned: set[str] = set()

@@ -126,19 +126,27 @@ class ToolRun:
     def wake_at(self) -> float:
         """When to send the next `Tick`, if nothing else comes before; infinite after the end."""
         if self.state == "yielded":
-            return self._held_since + self.leg.budget.hold_seconds
+            return self._held_until
         if self.state != "running":
             return float("inf")
-        times = [
-            self.leg.began + min(self.leg.budget.seconds, self.leg.budget.yield_after),
-            self._shown_at + self.contract.synopsis.every_seconds,
-        ]
-        if self.contract.mode != "request_response":
-            times.append(self._rows_at + self.leg.budget.idle_seconds)
-        wake = min(times)
+        wake = min(self.leg.ends_at, self.leg.yields_at, self._show_at, self._idle_at)
         if self.judge.clocked:
             wake = min(wake, self._last_tick + CLOCK_STEP)
         return wake
+
+    @property
+    def _show_at(self) -> float:
+        return self._shown_at + self.contract.synopsis.every_seconds
+
+    @property
+    def _idle_at(self) -> float:
+        if self.contract.mode == "request_response":
+            return float("inf")
+        return self._rows_at + self.leg.budget.idle_seconds
+
+    @property
+    def _held_until(self) -> float:
+        return self._held_since + self.leg.budget.hold_seconds
 
     def elapsed(self, now: float) -> float:
         """Seconds that the run was at work; the time it was held after a yield does not count."""
@@ -212,21 +220,20 @@ class ToolRun:
         self._look_at_clock(now)
 
     def _look_at_clock(self, now: float) -> None:
-        spent, budget = self.leg.spent(now), self.leg.budget
         # The one answer of a plain call is bounded by the wall clock alone.
         stream = self.contract.mode != "request_response"
-        if spent >= budget.seconds:
+        if now >= self.leg.ends_at:
             self._end(self.leg.clock_ending(), now)
         elif stream and self.judge.clocked and self.judge.holds(self._moment(now)):
             self._satisfied(now)
-        elif stream and now - self._rows_at >= budget.idle_seconds:
+        elif now >= self._idle_at:
             self._end(Ending.IDLE_TIMEOUT, now)
-        elif spent >= budget.yield_after:
+        elif now >= self.leg.yields_at:
             self._yield(now)
         else:
             for name, share in self.leg.warnings(now):
                 self._note("budget.warned", limit=name, share=round(share, 2))
-            if now - self._shown_at >= self.contract.synopsis.every_seconds:
+            if now >= self._show_at:
                 self._show(now)
 
     def on_stop(self, signal: Stop, now: float) -> None:
@@ -268,7 +275,7 @@ class ToolRun:
             self._pull()
 
     def on_held(self, signal: Tick, now: float) -> None:
-        if now - self._held_since >= self.leg.budget.hold_seconds:
+        if now >= self._held_until:
             self.error = "nobody went on with it"
             self._note("handle.expired")
             self._end(Ending.HANDLE_CLOSED, now)

@@ -75,28 +75,18 @@ MUTATIONS = [
     ),
     pytest.param("leg", "if self.rows >= self.budget.rows:", "if False:", id="rows"),
     pytest.param("leg", "if self.bytes >= self.budget.bytes else", "if False else", id="bytes"),
-    pytest.param("machine", "if spent >= budget.seconds:", "if False:", id="wall-clock"),
+    pytest.param("machine", "if now >= self.leg.ends_at:", "if False:", id="wall-clock"),
     pytest.param("leg", 'self.budget.origin == "session"', "False", id="deadline"),
-    pytest.param(
-        "machine",
-        "elif stream and now - self._rows_at >= budget.idle_seconds:",
-        "elif False:",
-        id="idle",
-    ),
+    pytest.param("machine", "elif now >= self._idle_at:", "elif False:", id="idle"),
     pytest.param(
         "machine", "if self.tokens + cost > self.leg.budget.tokens:", "if False:", id="tokens"
     ),
     pytest.param(
         "machine", 'if self.state == "running" and shown >=', "if False and shown >=", id="cadence"
     ),
-    pytest.param("machine", "elif spent >= budget.yield_after:", "elif False:", id="yield"),
+    pytest.param("machine", "elif now >= self.leg.yields_at:", "elif False:", id="yield"),
     pytest.param("machine", "if whole and not cut:", "if False:", id="last-chunk"),
-    pytest.param(
-        "machine",
-        "if now - self._held_since >= self.leg.budget.hold_seconds:",
-        "if False:",
-        id="hold",
-    ),
+    pytest.param("machine", "if now >= self._held_until:", "if False:", id="hold"),
     pytest.param("machine", 'if self.contract.mode == "unbounded":', "if False:", id="unbounded"),
     pytest.param(
         "machine",

@@ -275,6 +275,22 @@ def test_any_life_obeys_the_laws(  # noqa: PLR0917 (what hypothesis draws)
     assert played.ended_at <= legs * limits.seconds + limits.hold_seconds + 1e-6
 
 
+@given(began=st.floats(0.0, 1e9), came=st.floats(0.0, 4.0), mode=st.sampled_from(MODES))
+def test_a_tick_at_the_very_time_it_was_asked_for_is_never_in_vain(began, came, mode):
+    """In floats `(began + seconds) - began` may be less than `seconds`."""
+    run = ToolRun("trj_1", contract(mode), budget(yield_after=20.0, hold_seconds=40.0))
+    run.open(began)
+    if mode != "request_response":
+        run.feed(delivery(1).signal, began + came)
+    for _ in range(100):
+        if run.state == "ended":
+            return
+        now, state = run.wake_at(), run.state
+        run.feed(Tick(), now)
+        assert run.wake_at() > now or run.state != state
+    raise AssertionError("it never ends")
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_show_carries_what_the_model_would_read(mode):
     run = ToolRun("trj_1", contract(mode), BUDGET)
