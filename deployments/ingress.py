@@ -26,7 +26,7 @@ from actors.vigil import Vigil
 from deployments.console import GatewayRuns, Watched, routers
 from deployments.edge import Outside, limits, names, past_turns, perseverance, replay
 from deployments.exposure import exposed
-from deployments.grpc_wakeups import never_wait
+from deployments.grpc_wakeups import never_wait, pair
 from deployments.listening import listening_host
 from deployments.model import model_spec
 from deployments.settings import AppSettings, StoreSettings
@@ -134,8 +134,12 @@ class IngressDeployment:
         return b"" if found is None else msgspec.msgpack.encode(found)
 
     async def probe(self) -> dict[str, Any]:
-        """Counts for tests and operators."""
-        return {"turns": len(self._conductor), "lanes": sorted(self._readers.open)}
+        """Counts for tests and operators. `wakeups`: whether each end of gRPC's pair may wait."""
+        return {
+            "turns": len(self._conductor),
+            "lanes": sorted(self._readers.open),
+            "wakeups": [end.getblocking() for end in pair()],
+        }
 
 
 async def _store(deployment: Any, tap: Tap, settings: StoreSettings) -> Store:
