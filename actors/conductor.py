@@ -231,7 +231,7 @@ class Conductor:
         self._unname(flight)
         flight.retry_after = end.retry_after
         if end.lost:
-            flight.losses += 1
+            flight.losses += end.kind not in NEVER_BEGUN  # it may have found its replica gone
             flight.left = flight.left or "lost"
             if flight.losses > self.how.moves:
                 self._fail(flight, EngineError(f"{end.message}; this turn was moved in vain"))

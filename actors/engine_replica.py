@@ -127,8 +127,11 @@ class EngineReplica:
     async def lease(self, data: bytes, ingress: str, replica: str = "") -> bytes:
         """Run one turn; gives a LeaseEnd when its last frame has left, or why it never began.
 
-        `replica` is for the request router alone: the replica the caller chose.
+        `replica` is the one that the caller chose. Where Serve has let that one go, the call comes
+        to another, which does not begin the turn: its caller would ask the wrong one after it.
         """
+        if replica not in ("", self._replica):
+            return encode(LeaseEnd("unavailable", "the replica of this turn is gone", lost=True))
         job = decode_job(data)
         try:
             await self._look(job)

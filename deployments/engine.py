@@ -53,7 +53,8 @@ class EngineDeployment:
         `replica` is for the request router alone: which replica is asked.
         """
         stats = msgspec.structs.asdict(self._replica.stats())
-        return {"open_turns": self._replica.open_turns, **stats}
+        name = self._replica.card.replica
+        return {"replica": name, "open_turns": self._replica.open_turns, **stats}
 
     async def record_autoscaling_stats(self) -> dict[str, float]:
         """What `deployments.scaling` decides by; asked for by Serve every few seconds."""

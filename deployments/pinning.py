@@ -1,33 +1,34 @@
 """Serve's request router for engine replicas: the call says which replica, this obeys.
 
-The choice itself is the router actor's. A call whose replica is gone or full is refused room here,
-it goes to the least loaded of the others, so admission, retries and back-pressure stay Serve's.
+The choice itself is the router actor's. A call waits for its replica and for no other, as long as
+Serve knows that one; where it is gone, whoever gets the call says that it is not meant. What is
+found for one call is that call's, as is Serve's default: with its `FIFOMixin` the oldest that waits
+would get it, and in a burst calls would change places.
 Serve copies this module by value into each process: shared state lives in `actors.fleet`.
 """
 
 from __future__ import annotations
 
-from ray.serve.request_router import FIFOMixin, PendingRequest, RequestRouter, RunningReplica
+from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 
 from actors import fleet
 
 
-class PinningRouter(FIFOMixin, RequestRouter):
-    """Ranks the replica named by the keyword argument `replica` first, then all others."""
+class PinningRouter(RequestRouter):
+    """Obeys the keyword argument `replica` of a call."""
 
     async def choose_replicas(
         self,
         candidate_replicas: list[RunningReplica],
         pending_request: PendingRequest | None = None,
     ) -> list[list[RunningReplica]]:
-        """One rank with the named replica, one with the rest."""
+        """The named replica; all of them where there is none of that name."""
         if pending_request is None:
             return [candidate_replicas]
-        pending_request.routing_context.should_backoff = True  # or it spins while all are full
+        pending_request.routing_context.should_backoff = True  # or it spins while that one is full
         wanted = pending_request.kwargs.get("replica")
         pinned = [r for r in candidate_replicas if r.replica_id.unique_id == wanted]
-        others = [r for r in candidate_replicas if r.replica_id.unique_id != wanted]
-        return [rank for rank in (pinned, others) if rank]
+        return [pinned or candidate_replicas]
 
     def update_replicas(self, replicas: list[RunningReplica]) -> None:
         """Serve's membership, the only truth about who exists."""

@@ -183,6 +183,22 @@ async def test_turn_is_moved_so_often_and_no_more() -> None:
     assert (recorder.landings, len(conductor)) == (1, 0)
 
 
+async def test_turn_whose_replica_is_gone_before_it_began_has_lost_nothing() -> None:
+    conductor = Conductor(Perseverance(moves=0))
+    _, recorder, call = begin(conductor)
+    gone = encode(LeaseEnd("unavailable", "gone", lost=True))
+    await settle()
+    for _ in range(2):  # r1, r2
+        call.lease.set_result(gone)
+        await settle()
+    await wait_until(lambda: len(call.leases) == 3)
+    conductor.deliver(batch(TurnStarted(3, 0), ENDED, turn=call.jobs[-1].turn), "lane")
+    call.lease.set_result(encode(LeaseEnd()))
+    await settle()
+    assert recorder.events[-1:] == [ENDED]
+    assert (call.replicas, recorder.landings, len(conductor)) == (["r1", "r2", "r2"], 1, 0)
+
+
 async def test_lost_lane_moves_exactly_the_turns_on_it() -> None:
     conductor = Conductor()
     _, one, first = begin(conductor, "one")

@@ -209,6 +209,14 @@ async def test_turn_that_dies_with_its_engine_is_lost_and_its_reader_hears_nothi
     await replica.stop()
 
 
+async def test_turn_that_another_replica_was_asked_for_is_not_begun() -> None:
+    replica, engine, lanes = await started()
+    end = decode_lease_end(await replica.lease(job(), "ingress", "another"))
+    assert (end.kind, end.lost) == ("unavailable", True)
+    assert (engine.begun, lanes.opened, replica.open_turns) == ([], [], 0)
+    await replica.stop()
+
+
 async def test_engine_that_hangs_loses_its_turns_until_it_steps_again() -> None:
     replica, engine, lanes = await started()
     lease = await begin(replica)
