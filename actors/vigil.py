@@ -49,13 +49,29 @@ class Vigil:
     def _asked(self, place: tuple[int, str], _: object) -> None:
         del self._asking[place]
 
+    def _silent(self, call: LeaseCall, replica: str, since: float) -> dict[str, Flight]:
+        """The turns of a replica that has not answered, those that were not quiet for long enough
+        to be asked about included: to ask once more would double their wait.
+        """
+        return {
+            flight.leg: flight
+            for flight in self._conductor.flights()
+            if flight.leg
+            and (flight.call, flight.replica) == (call, replica)
+            and flight.heard < since
+        }
+
     async def _ask(self, call: LeaseCall, replica: str, flights: list[Flight]) -> None:
         legs = {flight.leg: flight for flight in flights}
         held: list[str] = []
+        since = asyncio.get_running_loop().time()
         asked = call.held(list(legs), replica)
         try:
             async with asyncio.timeout(ANSWER_WITHIN):
                 held = await asked
+        except TimeoutError:
+            asked.cancel()
+            legs |= self._silent(call, replica, since)
         except Exception:  # noqa: BLE001 - whatever came in place of an answer, it is none
             asked.cancel()
         now = asyncio.get_running_loop().time()

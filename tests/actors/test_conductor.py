@@ -308,6 +308,29 @@ async def test_replica_that_is_silent_is_asked(
         assert recorder.asked == [([], "r1")]
 
 
+async def test_all_turns_of_a_replica_that_does_not_answer_leave_it_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One was not quiet for long enough when the others were asked about; one was heard since."""
+    monkeypatch.setattr("actors.vigil.ANSWER_WITHIN", 0.05)
+    conductor = Conductor(Perseverance(quiet=10.0))
+    flight, _, call = begin(conductor, "quiet")
+    call.holds = asyncio.get_running_loop().create_future()
+    found = {"quiet": flight}
+    for turn in ("less", "heard"):
+        job = Job(turn, [1], Sampling(), ParseSpec("qwen3", ""))
+        recorder = Recorder()
+        found[turn] = conductor.begin(job, call, ["r1"], recorder, recorder)
+    await settle()
+    found["quiet"].heard -= 20
+    found["less"].heard -= 5
+    Vigil(conductor).look()
+    await settle()
+    conductor.deliver(batch(TextDelta("a"), turn="heard"), "lane")
+    await wait_until(lambda: len(call.replicas) == 5)
+    assert {turn for turn, one in found.items() if one.replica == "r2"} == {"quiet", "less"}
+
+
 async def test_client_that_leaves_between_two_places_ends_the_turn() -> None:
     conductor = Conductor()
     flight, recorder, call = begin(conductor)
