@@ -3,99 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-import msgspec
 import pytest
 
 from actors.conductor import Conductor, Perseverance
-from actors.flights import Flight
 from actors.messages import LeaseEnd, encode
-from actors.vigil import Vigil
+from tests.actors.flying import Recorder, batch, begin, settle, wait_until
 from turns.errors import OverloadedError
-from turns.events import Event, TextDelta, TurnEnded, TurnFailed, TurnStarted, Usage
-from turns.frames import EventBatch, Job, ParseSpec
-from turns.turn import Sampling
+from turns.events import TextDelta, TurnEnded, TurnFailed, TurnStarted, Usage
+from turns.frames import EventBatch
 
 ENDED = TurnEnded("end", Usage(3, 0, 1))
-
-
-class Recorder:
-    """A sink and a watch."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.cached: list[int] = []
-        self.landings = 0
-        self.given_up = 0
-        self.asked: list[tuple[list[int], str]] = []
-        self.places: list[list[str] | Exception] = []
-
-    def take(self, events: list[Event]) -> None:
-        self.events += events
-
-    def began(self, cached: int) -> None:
-        self.cached.append(cached)
-
-    def generated(self, ids: Sequence[int]) -> None:
-        self.output = list(ids)
-
-    def landed(self, generated: int) -> None:
-        self.landings += 1
-
-    def leave(self) -> None:
-        self.given_up += 1
-
-    async def again(self, said: Sequence[int], lost: str) -> Sequence[str]:
-        self.asked.append((list(said), lost))
-        if self.places:
-            found = self.places.pop(0)
-            if isinstance(found, Exception):
-                raise found
-            return found
-        return ["r2"]
-
-
-class Call:
-    """Leases that end when the test says so; `lease` is the last one."""
-
-    def __init__(self) -> None:
-        self.replicas: list[str] = []
-        self.jobs: list[Job] = []
-        self.leases: list[asyncio.Future[bytes]] = []
-        self.holds: asyncio.Future[list[str]] | None = None
-
-    def held(self, legs: list[str], replica: str) -> asyncio.Future[list[str]]:
-        assert self.holds is not None
-        return self.holds
-
-    def __call__(self, job: bytes, replica: str) -> asyncio.Future[bytes]:
-        self.replicas.append(replica)
-        self.jobs.append(msgspec.msgpack.decode(job, type=Job))
-        self.lease: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self.leases.append(self.lease)
-        return self.lease
-
-
-def begin(conductor: Conductor, turn: str = "t") -> tuple[Flight, Recorder, Call]:
-    recorder, call = Recorder(), Call()
-    job = Job(turn, [1, 2, 3], Sampling(max_tokens=9), ParseSpec("qwen3", ""))
-    return conductor.begin(job, call, ["r1", "r2"], recorder, recorder), recorder, call
-
-
-async def settle() -> None:
-    for _ in range(8):
-        await asyncio.sleep(0)
-
-
-async def wait_until(holds: Callable[[], object]) -> None:
-    async with asyncio.timeout(5):
-        while not holds():  # noqa: ASYNC110 - what is waited for has no event
-            await asyncio.sleep(0.001)
-
-
-def batch(*events: Event, turn: str = "t", ids: Sequence[int] = ()) -> list[EventBatch]:
-    return [EventBatch(turn, list(events), list(ids))]
 
 
 async def test_turn_runs_to_its_end() -> None:
@@ -284,51 +203,6 @@ async def test_step_that_begins_while_its_reader_is_behind_goes_on_when_it_has_r
     await settle()
     assert recorder.landings == 1
     conductor.cancel(outer)
-
-
-@pytest.mark.parametrize("answer", [["t"], [], None], ids=["held", "not_held", "no_answer"])
-async def test_replica_that_is_silent_is_asked(
-    monkeypatch: pytest.MonkeyPatch, answer: list[str] | None
-) -> None:
-    monkeypatch.setattr("actors.vigil.ANSWER_WITHIN", 0.01)
-    conductor = Conductor(Perseverance(quiet=0.0))
-    flight, recorder, call = begin(conductor)
-    await settle()
-    call.holds = asyncio.get_running_loop().create_future()
-    if answer is not None:
-        call.holds.set_result(answer)
-    flight.heard -= 1
-    before = flight.heard
-    Vigil(conductor).look()
-    if answer:
-        await wait_until(lambda: flight.heard > before)
-        assert len(call.replicas) == 1
-    else:
-        await wait_until(lambda: len(call.replicas) == 2)
-        assert recorder.asked == [([], "r1")]
-
-
-async def test_all_turns_of_a_replica_that_does_not_answer_leave_it_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One was not quiet for long enough when the others were asked about; one was heard since."""
-    monkeypatch.setattr("actors.vigil.ANSWER_WITHIN", 0.05)
-    conductor = Conductor(Perseverance(quiet=10.0))
-    flight, _, call = begin(conductor, "quiet")
-    call.holds = asyncio.get_running_loop().create_future()
-    found = {"quiet": flight}
-    for turn in ("less", "heard"):
-        job = Job(turn, [1], Sampling(), ParseSpec("qwen3", ""))
-        recorder = Recorder()
-        found[turn] = conductor.begin(job, call, ["r1"], recorder, recorder)
-    await settle()
-    found["quiet"].heard -= 20
-    found["less"].heard -= 5
-    Vigil(conductor).look()
-    await settle()
-    conductor.deliver(batch(TextDelta("a"), turn="heard"), "lane")
-    await wait_until(lambda: len(call.replicas) == 5)
-    assert {turn for turn, one in found.items() if one.replica == "r2"} == {"quiet", "less"}
 
 
 async def test_client_that_leaves_between_two_places_ends_the_turn() -> None:
