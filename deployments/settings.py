@@ -40,6 +40,7 @@ class EngineSettings(Strict):
 
     `options` goes to the engine as it is: see `ScriptedSettings` and `VllmSettings`. With
     `autoscale` the number of replicas follows the load, and `replicas` says nothing.
+    `max_ongoing` is how many calls Serve lets through to a replica at once.
     """
 
     kind: Literal["scripted", "vllm"] = "scripted"
@@ -50,6 +51,17 @@ class EngineSettings(Strict):
     drain_s: Annotated[float, Field(gt=0)] = 1800
     autoscale: AutoscaleSettings | None = None
     options: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def placed_turns_get_in(self) -> EngineSettings:
+        """Serve lets more calls through than the router may place turns."""
+        turns = self.options.get("max_turns", 0)
+        if isinstance(turns, int) and turns >= self.max_ongoing:
+            msg = (
+                f"engine.max_ongoing is {self.max_ongoing}: set it higher than max_turns ({turns})"
+            )
+            raise ValueError(msg)
+        return self
 
 
 class ImageSettings(Strict):
